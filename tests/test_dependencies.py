@@ -18,6 +18,7 @@ ELSEWHERE = {
     "efficientnet_lite_pytorch",
     "fsspec",  # only for addresses of stores that pyarrow does not know
     "joblib",  # only for .joblib files
+    "typing_extensions",  # only for type checkers, which know it
     "xgboost",  # only for models of xgboost
 }
 

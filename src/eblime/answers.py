@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Answers", "Proposal"]
 
@@ -38,6 +38,7 @@ class Answers:
     sampling: FloatArray | None = None  # (N,) the factor of `weights` that corrects uneven draws
     rounds: IntArray | None = None  # how many answers there were before each later round
     noisy: bool = False  # whether chance fills in what a mask hides; see `exact_ends`
+    fixed: BoolArray | None = None  # (p,) features that no perturbed input changes; None is none
 
     @property
     def n_masks(self) -> int:
@@ -48,6 +49,31 @@ class Answers:
     def n_features(self) -> int:
         """Number of features, p."""
         return int(self.masks.shape[1])
+
+    @property
+    def n_varying(self) -> int:
+        """Number of features that some perturbed input may change."""
+        return self.n_features - (0 if self.fixed is None else int(self.fixed.sum()))
+
+    @property
+    def varying(self) -> Answers:
+        """The same answers about the features that are not fixed: all that a method needs."""
+        if self.fixed is None:
+            return self
+        kept = np.flatnonzero(~self.fixed).tolist()
+        names = None if self.features is None else tuple(self.features[j] for j in kept)
+        return replace(
+            self, masks=np.ascontiguousarray(self.masks[:, kept]), features=names, fixed=None
+        )
+
+    def with_fixed(self, fixed: BoolArray | None, features: Sequence[str]) -> Answers:
+        """The same answers with features that are fixed among the others; masks show them."""
+        if fixed is None:
+            return self
+        masks = np.ones((self.n_masks, len(fixed)))
+        masks[:, ~fixed] = self.masks
+        masks.flags.writeable = False
+        return replace(self, masks=masks, features=tuple(features), fixed=fixed)
 
     @property
     def exact_ends(self) -> bool:

@@ -18,7 +18,7 @@ from eblime._checks import (
 )
 from eblime._table import importance_table
 from eblime._threads import few_threads
-from eblime._types import FloatArray, IntArray, RNGLike
+from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.derived import copula_of, select_features
 from eblime.core.fit_quality import (
@@ -255,6 +255,12 @@ class Posterior:
         (array([-2.]), (1, 2))
         """
         return replace(self, law=select_features(self.law, np.asarray(features, dtype=np.intp)))
+
+    def with_fixed(self, fixed: BoolArray | None) -> Posterior:
+        """The posterior with features that change nothing: they are zero, with zero width."""
+        if fixed is None:
+            return self
+        return self.select(np.where(fixed, -1, np.cumsum(~fixed) - 1))
 
     def columns(self, prob: float = 0.95) -> dict[str, FloatArray]:
         """The columns of a table, `sd`, `low`, `high` and `prob_positive`, each (p,).

@@ -89,6 +89,9 @@ class Scene(Protocol):
 class Subject(Protocol):
     """One input that was read and can be perturbed.
 
+    It may also have `whole`, a scene with more features, and `fixed`, which of these no perturbed
+    input changes, as booleans: an explanation has all of them, and theirs are zero.
+
     Examples
     --------
     An explainer reads an input into a subject:

@@ -433,3 +433,28 @@ def test_the_command_line_compares_like_with_like(run, tmp_path, capsys, name):
 
     assert ended.value.code != 0
     assert f"{name} is not an eblime run folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("perturb", ["bins", "background"])
+def test_a_flag_that_few_rows_have_is_averaged_over_all_rows(tmp_path, perturb):
+    """It is zero in the others, exactly, and every explanation of the run has all features."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"income": rng.normal(size=60), "age": rng.normal(size=60)})
+    rows = rows.assign(bankrupt=np.arange(60) % 30 == 29)
+
+    def score(some):
+        return some["income"] + 0.5 * some["age"] + 3.0 * some["bankrupt"]
+
+    with pytest.warns(UserWarning, match="'bankrupt'"):
+        explainer = eblime.TabularExplainer(
+            score, rows[~rows["bankrupt"]], perturb=perturb, n_masks=60
+        )
+    run = eblime.explain_many(explainer, rows, tmp_path / "run", keep=True, progress=False)
+    found = run.summary().set_index("feature")
+    entries = [run.explanation(k) for k in (0, 29)]
+
+    assert (found["inputs"] == 60).all()
+    assert found.index[-1] == "bankrupt"
+    assert found["mean_abs"]["bankrupt"] == pytest.approx(3 * 2 / 60, rel=0.2)
+    assert [list(e.scene.columns) for e in entries] == [list(rows.columns)] * 2
+    assert [e.posterior.n_features for e in entries] == [3, 3]

@@ -458,7 +458,7 @@ def test_a_finished_run_refuses_another_model(tmp_path):
 
     out = tmp_path / "run_of_first"
     wanted = eblime.explain_many(first, ROWS[:8], out, part_size=4).frame()
-    with pytest.raises(ValueError, match="created with another model: its stored prediction for"):
+    with pytest.raises(ValueError, match=r"another model, .*: its stored prediction for"):
         eblime.explain_many(eblime.TabularExplainer(other, ROWS, n_masks=50), ROWS[:8], out)
     assert max(calls) < 50  # a few predictions, no explanation
     again = eblime.explain_many(first, ROWS[:8], out).frame()
@@ -479,7 +479,7 @@ def test_a_finished_run_refuses_a_model_that_fails_or_has_fewer_outputs(tmp_path
 
     given = ROWS[:4], tmp_path / "r"
     eblime.explain_many(explainer(two), *given, targets=[1])
-    with pytest.raises(RuntimeError, match="failed on all 4 inputs"):
+    with pytest.raises(RuntimeError, match="failed on all inputs of"):
         eblime.explain_many(explainer(fails), *given, targets=[1])
     with pytest.raises(ValueError, match="the model now returns no such output"):
         eblime.explain_many(explainer(lambda rows: rows[:, 0]), *given, targets=[1])

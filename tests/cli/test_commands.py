@@ -428,12 +428,14 @@ def test_tables_fit_the_width_of_the_terminal(monkeypatch, capsys, columns):
 
 
 @pytest.mark.filterwarnings("ignore:There are more features")
-def test_a_single_mask_still_gives_files(folder, capsys):
-    """Its intervals say little, but the page and the numbers are written."""
-    settings = ("--model", "shades:green", "--segmentation", GRID, "--hide", 0, "--masks", 1)
-    code, _, _ = run_command(capsys, "explain", "image", "photos/a.png", *settings)
+def test_two_masks_give_files(folder, capsys):
+    """Their intervals say little, but the page and the numbers are written; one is refused."""
+    words = ("explain", "image", "photos/a.png", "--model", "shades:green", "--hide", 0)
+    words = (*words, "--segmentation", GRID, "--masks")
+    code, _, _ = run_command(capsys, *words, 2)
 
     assert code == 0
+    assert run_command(capsys, *words, 1)[0] == 2
     assert (folder / "eblime-out" / "a.html").exists()
 
 
@@ -496,6 +498,27 @@ def test_explain_tabular_reads_files(folder, capsys):
         code, _, err = run_command(capsys, *words, *bad)
         assert code == 2
         assert complaint in err
+
+
+def test_categories_of_a_csv_file_are_those_of_lightgbm(folder, capsys):
+    """The model wants the categories of pandas, which a CSV file does not have."""
+    pd, lightgbm, joblib = map(pytest.importorskip, ("pandas", "lightgbm", "joblib"))
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(18, 80, 200), "zip": rng.integers(0, 5, 200)})
+    table["job"] = rng.choice(["cook", "clerk"], 200)
+    trained = table.astype({"zip": "category", "job": "category"})
+    model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1)
+    joblib.dump(model.fit(trained, table["job"] == "cook"), "m.joblib")
+    table.to_csv("d.csv", index=False)
+    words = ("explain", "tabular", "d.csv", "--model", "m.joblib", "--trust-pickle")
+    code, _, err = run_command(capsys, *words)
+
+    assert code == 2
+    assert "trained on 2 columns of categories; the table has 1: 'job'" in err
+    assert "--categorical" in err
+    code, out, err = run_command(capsys, *words, "--categorical", "zip")
+    assert (code, err) == (0, "")
+    assert "job = " in out
 
 
 def test_explain_text_reads_arguments_files_and_standard_input(folder, capsys, monkeypatch):

@@ -292,7 +292,7 @@ def perturbed_rows(explainer, row):
 @pytest.mark.parametrize("representation", ["binary", "continuous"])
 @pytest.mark.parametrize("perturb", ["bins", "rows", "normal"])
 def test_one_row_is_a_reference(representation, perturb):
-    """Every feature has the row's value or the reference's; equal ones are left out."""
+    """Every feature has the row's value or the reference's; equal ones are zero."""
     frame = people()
     reference, row = frame.iloc[[2]], {**frame.iloc[3], "single": frame["single"].iloc[2]}
     spy = Spy()
@@ -302,9 +302,9 @@ def test_one_row_is_a_reference(representation, perturb):
     e = explainer.explain(row)
     table = perturbed_rows(explainer, row)
     names = list(e.scene.columns)
+    equal = [names.index("single"), names.index("planet")]
 
-    assert "single" not in names
-    assert "planet" not in names
+    assert_array_equal(e.posterior.interval()[equal], 0)
     for j, name in enumerate(names):
         kept = (table[name] == row[name]) | (table[name].isna() & pd.isna(row[name]))
         other = reference[name].iloc[0]
@@ -320,8 +320,8 @@ def test_a_reference_gives_the_differences_of_an_additive_model(rng):
     factors = np.array([1.0, 2, 3, 4])
     e = eblime.TabularExplainer(lambda rows: rows @ factors, reference).explain(row)
 
-    assert list(e.features) == ["column 0 = 4", "column 2 = 1", "column 3 = 7.5"]
-    assert_allclose(e.posterior.mean, [3, -3, 2], atol=1e-3)
+    assert list(e.features) == ["column 0 = 4", "column 1 = 5", "column 2 = 1", "column 3 = 7.5"]
+    assert_allclose(e.posterior.mean, [3, 0, -3, 2], atol=1e-3)
 
 
 @pytest.mark.parametrize("cell", [[1, 2], (1.0, [2]), {"a": 1}, np.ones(2)])
@@ -358,14 +358,38 @@ def test_labels_are_readable():
     assert e.scene.values[0] == "40"
 
 
-def test_constant_columns_are_reported():
-    """A warning names them, and they are left out of the features."""
+@pytest.mark.parametrize("perturb", ["bins", "rows", "normal", "background"])
+def test_constant_columns_are_zero(perturb):
+    """A warning names them once; a row that does not differ there has zero, with zero width."""
     with pytest.warns(UserWarning, match="'planet'") as caught:
-        explainer = eblime.TabularExplainer(Spy(), people())
+        explainer = eblime.TabularExplainer(Spy(), people(), perturb=perturb, n_masks=60)
     e = explainer.explain(people().iloc[1])
+    place = list(e.scene.columns).index("planet")
 
-    assert "planet" not in e.scene.columns
+    assert list(e.scene.columns) == list(people().columns)
+    assert (e.masks[:, place] == 1).all()
+    assert_array_equal(e.posterior.interval()[place], [0, 0])
+    assert e.posterior.mean[place] == e.posterior.sd[place] == 0
+    assert len(caught) == 1
     assert caught[0].filename == __file__
+
+
+def test_a_function_must_not_change_constant_columns():
+    """They would not be zero; one that leaves them alone gives zero, as everything else does."""
+    rows = people()
+    explainer = quiet(Spy(), rows, perturb=lambda rng, n, row: rows[:n], n_masks=60)
+    e = explainer.explain(rows.iloc[1])
+    other = quiet(
+        Spy(), rows, perturb=lambda rng, n, row: rows[:n].assign(planet="mars"), n_masks=60
+    )
+
+    assert_array_equal(e.posterior.interval()[list(e.scene.columns).index("planet")], 0)
+    with pytest.raises(ValueError, match="`perturb` must not change column 'planet'"):
+        other.explain(rows.iloc[1])
+
+
+def test_constant_background_is_refused():
+    """There is nothing to compare with."""
     with pytest.raises(ValueError, match="all are constant"):
         eblime.TabularExplainer(Spy(), np.ones((5, 2)))
 
@@ -602,7 +626,7 @@ def test_memory_stays_bounded():
         ),
         ({"categorical": ["nothing"]}, "`categorical` must name columns"),
         ({"design": "paired", "representation": "continuous"}, "`design` must be None"),
-        ({"n_masks": 0}, "`n_masks` must be >= 1"),
+        ({"n_masks": 0}, "`n_masks` must be >= 2"),
         ({"names": ["x"]}, "`names` must be None for a data frame"),
     ],
 )
@@ -799,5 +823,63 @@ def test_progress_changes_no_number(progress, capsys):
 def test_column_names_must_differ():
     """By their text: a frame with the labels 0 and "0" is refused."""
     frame = pd.DataFrame(np.eye(4)[:, :2], columns=[0, "0"])
-    with pytest.raises(ValueError, match="different column names; '0' occurs twice"):
+    with pytest.raises(ValueError, match="different column names; got '0' more than once"):
         eblime.TabularExplainer(Spy(), frame)
+
+
+def test_duplicate_columns_are_named():
+    """In our words, before the library of the frame complains in its own."""
+    frame = pd.DataFrame(np.ones((4, 5)), columns=["a", "b", "a", "c", "c"])
+    with pytest.raises(ValueError, match=r"`background` .* got 'a', 'c' more than once"):
+        eblime.TabularExplainer(Spy(), frame)
+
+
+def test_dates_of_a_game_are_labelled_by_value():
+    """Bins do not matter there: hidden dates are those of rows."""
+    frame = people()
+    e = quiet(Spy(), frame, perturb="background", n_masks=60).explain(frame.iloc[1])
+    place = list(e.scene.columns).index("since")
+
+    assert e.features[place] == f"since = {frame['since'].iloc[1].date()}"
+
+
+class Sum:
+    """A model that counts the rows that it gets."""
+
+    def __init__(self):
+        self.rows = 0
+
+    def __call__(self, rows):
+        """Return the sum of each row."""
+        self.rows += len(rows)
+        return rows.sum(axis=1)
+
+
+@pytest.mark.parametrize(("given", "kept"), [(10, 200), (None, 200), (300, 300)])
+def test_a_game_keeps_some_rows_of_a_large_background(rng, given, kept):
+    """No explanation asks about more than these for everything hidden, and it says so."""
+    model, background = Sum(), rng.normal(size=(5000, 4))
+    explainer = eblime.TabularExplainer(
+        model, background, perturb="background", rows_per_mask=given, n_masks=16
+    )
+    e = explainer.explain(background[0])
+    hidden = e.answers.hidden
+
+    assert model.rows == e.provenance["model_calls"] == 1 + 14 * (given or 100) + kept
+    assert f"the mean over {kept} of 5000 rows of the background" in e.estimand
+    assert hidden == pytest.approx(e.answers.scores[~e.masks.any(axis=1)][0])
+    assert np.abs(hidden - background.sum(axis=1).mean()) < 5 * 2 / np.sqrt(kept)
+
+
+def test_rare_categories_are_known_though_not_kept():
+    """Values are checked against the whole background, and whole numbers read as its digits."""
+    codes = pd.Series(np.repeat(["10", "20"], 500))
+    codes.iloc[0] = "30"
+    frame = pd.DataFrame({"code": codes, "age": np.arange(1000.0)})
+
+    def model(table):
+        return (table["code"] == "30").to_numpy() + 0.0
+
+    explainer = eblime.TabularExplainer(model, frame, perturb="background", n_masks=4)
+
+    assert explainer.explain({"code": 30, "age": 3.0}).prediction == 1

@@ -227,7 +227,7 @@ def test_explain_takes_a_number_of_masks():
     assert len(explainer.explain(TEXT, n_masks=60).masks) == 60
     assert len(explainer.explain_targets(TEXT, [0], n_masks=60)[0].masks) == 60
     assert len(explainer.explain(TEXT).masks) == 500
-    with pytest.raises(ValueError, match="`n_masks` must be >= 1"):
+    with pytest.raises(ValueError, match="`n_masks` must be >= 2"):
         explainer.explain(TEXT, n_masks=0)
 
 

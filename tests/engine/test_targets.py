@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
@@ -134,6 +134,20 @@ def test_a_regressor_with_several_outputs_asks_for_a_target(regressor):
     assert "top_classes" not in explain(model, 1).provenance
     every = eblime.TabularExplainer(model, ROWS, n_masks=60).explain_targets(ROWS[0], 3)
     assert sorted(every) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [MultiOutputClassifier(LogisticRegression()), RandomForestClassifier(5)],
+)
+def test_a_classifier_of_several_questions_asks_for_a_target(classifier):
+    """The highest probability of all is the answer to one question: the others were not said."""
+    model = classifier.fit(ROWS, ROWS[:, :2] > 0.5)
+    with pytest.raises(ValueError, match=r"`target` must be given .*'output 1: True'"):
+        explain(model)
+
+    assert explain(model, "output 1: True").target == 3
+    assert "top_classes" not in explain(model, 3).provenance
 
 
 def test_a_regressor_with_one_output_needs_no_target():

@@ -221,7 +221,7 @@ def count(model):
         ({"image": np.zeros(3)}, ValueError, r"one image of shape"),
         ({"segmentation": "snake"}, ValueError, r"`segmentation` must be one of"),
         ({"hide": 300}, ValueError, r"between 0 and 255"),
-        ({"n_masks": 0}, ValueError, r"`n_masks` must be >= 1; got 0"),
+        ({"n_masks": 0}, ValueError, r"`n_masks` must be >= 2; got 0"),
         ({"design": "all"}, ValueError, r"`design` must be one of"),
         ({"kernel": "flat"}, ValueError, r"`kernel` must be one of"),
         ({"method": "elime"}, ValueError, r"`method` must be one of"),

@@ -163,3 +163,26 @@ def test_summaries_of_several_include_the_known_sum(rng):
         assert_allclose(positive, post.prob_positive(), rtol=1e-12)
         assert_allclose(ends, post.quantile([0.1, 0.9]), rtol=1e-12)
         assert_allclose(sd, post.sd, rtol=1e-12)
+
+
+def test_one_feature_with_constant_scores_has_importance_zero():
+    """And no sign."""
+    post = eblime.fit([[0], [1], [1], [0]], np.ones(4), method="bayesshap")
+
+    assert_allclose(post.mean, 0)
+    assert_allclose(post.prob_positive(), 0.5)
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_the_order_of_the_masks_does_not_matter(rng, p):
+    """Several answers to an end that differ do not say what its score is: all of them count."""
+    masks = np.concatenate([rng.integers(0, 2, (20, p)), np.ones((3, p)), np.zeros((3, p))])
+    scores, order = 2 * masks[:, 0] + rng.normal(size=26), rng.permutation(26)
+    post = eblime.fit(masks, scores, method="bayesshap")
+    other = eblime.fit(masks[order], scores[order], method="bayesshap")
+
+    assert_allclose(other.mean, post.mean, rtol=1e-8)
+    assert_allclose(other.sd, post.sd, rtol=1e-6)
+    assert (post.sd > 0).all()
+    with pytest.raises(ValueError, match="must not vary"):
+        eblime.fit(masks, scores, method=BayesSHAP(constrained=True))

@@ -210,10 +210,9 @@ def test_scores_that_barely_move_are_marked(rng):
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_one_and_two_masks(method):
-    """Two masks leave one to predict from; a single mask leaves none."""
-    if method == BayesLIME(intercept="flat"):
-        pytest.skip("needs two masks")
-    assert np.isnan(eblime.fit([[1, 0]], [0.5], method=method).r2_held_out)
+    """Two masks leave one to predict from; a single mask says nothing, and is refused."""
+    with pytest.raises(ValueError, match="at least 2 masks; got 1"):
+        eblime.fit([[1, 0]], [0.5], method=method)
     assert eblime.fit([[1, 0], [0, 1]], [0.5, 0.9], method=method).r2_held_out <= 1
 
 

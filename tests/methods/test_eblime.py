@@ -170,8 +170,6 @@ def test_scale_of_the_half_cauchy_shrinks(rng):
 
 EDGES = {
     "fewer masks than features": (4, 9),
-    "one mask": (1, 3),
-    "one mask, one feature": (1, 1),
     "two masks": (2, 3),
     "one feature": (30, 1),
 }
@@ -188,15 +186,6 @@ def test_small_problems_work(rng, case, method):
         assert not np.isnan(post.sd).any()
         assert not np.isnan(post.interval()).any()
         assert np.isfinite(post.prob_positive()).all()
-
-
-def test_one_mask_knows_nothing(rng):
-    """One mask and a free intercept: no sign, no scale, an interval beyond all bounds."""
-    post = eblime.fit(*problem(rng, 1, 3))
-
-    assert_allclose(post.prob_positive(), 0.5)
-    assert np.isinf(post.sd).all()
-    assert (post.interval()[:, 1] > 1e100).all()
 
 
 @pytest.mark.parametrize(

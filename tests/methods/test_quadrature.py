@@ -26,7 +26,7 @@ from eblime.core.quadrature import (
 from eblime.core.walsh import Parameters, Prior
 from eblime.designs.masks import exhaustive, paired
 from eblime.kernels import ExponentialKernel
-from eblime.methods.quadrature import Quadrature, fit_indices
+from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 
 RNG = np.random.default_rng
 
@@ -486,3 +486,20 @@ def test_rounds_of_a_strange_file_do_no_harm(rounds):
     known = Answers(masks=masks, scores=game(masks), weights=np.ones(40))
     post = Quadrature().fit(RNG(0), replace(known, rounds=np.array(rounds)))
     assert_allclose(post.mean, Quadrature().fit(RNG(0), known).mean)
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("complements", [False, True])
+def test_features_that_could_change_places_have_the_same_importance(rng, index, complements):
+    """Nothing in the answers tells them apart, so the draws of the parameters must not either."""
+    masks = rng.integers(0, 2, (12, 6)).astype(float)
+    masks = np.concatenate([masks, 1 - masks]) if complements else masks
+    masks = np.unique(np.concatenate([masks, masks[:, [1, 0, 2, 3, 4, 5]]]), axis=0)
+    both = masks[:, 0] + masks[:, 1]
+    scores = (
+        both + 0.7 * (both > 1) + masks[:, 2] * both * masks[:, 3] + np.sin(masks[:, 4:] @ [1, 2])
+    )
+    post = eblime.fit(masks, scores, method=Quadrature(index=index))
+
+    assert_allclose(post.mean[0], post.mean[1], rtol=1e-9)
+    assert_allclose(post.sd[0], post.sd[1], rtol=1e-7)

@@ -69,6 +69,6 @@ def test_other_intercepts_equal_ridge_with_lambda_one(rng, intercept):
 def test_flat_intercept_needs_two_masks(rng):
     """One mask leaves no degree of freedom at all."""
     with pytest.raises(ValueError, match="at least 2 masks of positive weight; got 1"):
-        eblime.fit([[1, 0]], [0.3], method=eblime.BayesLIME(intercept="flat"))
+        eblime.fit([[1, 0], [0, 1]], [0.3, 0.1], [1, 0], method=eblime.BayesLIME(intercept="flat"))
     with pytest.raises(ValueError, match="`intercept` must be one of 'penalised'"):
         eblime.BayesLIME(intercept="free")

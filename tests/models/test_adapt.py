@@ -296,6 +296,14 @@ def test_a_constant_model_gets_a_note():
     assert "the same score" not in str(varied)
 
 
+def test_predict_of_a_classifier_gets_a_warning():
+    """Its scores are classes; the classifier itself has probabilities."""
+    rows = np.random.default_rng(0).random((30, 3))
+    model = LogisticRegression().fit(rows, (rows[:, 0] > 0.5).astype(int))
+    with pytest.warns(UserWarning, match="`predict` of LogisticRegression.*Pass the model itself"):
+        eblime.TabularExplainer(model.predict, rows)
+
+
 def test_other_objects_are_refused(tmp_path):
     """Classes, numbers, and missing files."""
     with pytest.raises(TypeError, match=r"must be an object, not the class LogisticRegression"):

@@ -89,9 +89,10 @@ def test_scikit_learn_gets_rows_of_the_size_that_it_knows(rng, tmp_path):
     linear_model = pytest.importorskip("sklearn.linear_model")
     rows = rng.normal(size=(80, 120))
     model = linear_model.LogisticRegression().fit(rows, rows[:, 5] > 0)
-    e = layout_of(model, TWO, cache=tmp_path / "answers.db")
+    cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="peak")
+    e = layout_of(model, TWO, cache=cache)
     assert e.provenance["input"]["layout"] == "(n, C x T)"
-    again = layout_of(model, TWO, cache=tmp_path / "answers.db")
+    again = layout_of(model, TWO, cache=cache)
     assert again.provenance["model_calls"] < e.provenance["model_calls"]
     with pytest.raises(ValueError, match="`signal` must have 120 numbers"):
         layout_of(model, SIGNAL)

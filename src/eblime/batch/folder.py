@@ -100,6 +100,7 @@ COLUMNS = (
 )
 _SETTINGS = {
     "explainer": instance(dict),
+    "model": optional(text()),
     "targets": either(whole(0), instance(list)),
     "seed": whole(0),
     "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
@@ -160,6 +161,8 @@ def check_manifest(
         raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
     found = read_manifest(folder) if begun else {}
     known = found.get("settings", {})
+    if known and None in (known["model"], wanted["model"]):  # compared by what it returns
+        known["model"] = wanted["model"]
     if new_inputs and begun:
         known["inputs"] = wanted["inputs"]
     run = str(found.get("run") or _digest(json.dumps(wanted, sort_keys=True).encode()))
@@ -329,11 +332,15 @@ def _least_squares_columns(explanations: Sequence[Explanation]) -> list[dict[str
             if e.posterior.estimand.startswith(LINEAR_FIT)
             and ("intercept" in e.posterior.extras) == intercept
         ]
-        answers = [(e.answers.masks, e.answers.scores, e.answers.weights) for _, e in chosen]
-        solved = many_least_squares(answers, intercept=intercept)
+        answers = [e.answers.varying for _, e in chosen]
+        problems = [(some.masks, some.scores, some.weights) for some in answers]
+        solved = many_least_squares(problems, intercept=intercept)
         for (known, explanation), pair in zip(chosen, solved, strict=True):
             if pair is not None:
                 estimate, se = pair
+                if (fixed := explanation.answers.fixed) is not None:  # which are zero
+                    places = np.cumsum(~fixed) - 1
+                    estimate, se = (np.where(fixed, 0.0, some[places]) for some in pair)
                 known["estimate"] = estimate
                 known["se"] = np.zeros_like(se) if explanation.exhaustive else se
     return found

@@ -86,7 +86,7 @@ ASKING = (  # of `explain` and `batch`; a run stores them
         "How many masks to ask the model about.",
         type=int,
         default=1000,
-        minimum=1,
+        minimum=2,
         setting="n_masks",
     ),
     Option(
@@ -132,7 +132,7 @@ EXPLAIN = (  # of `explain` alone
         setting="methods",
         many=True,
     ),
-    Option("max_seconds", "Seconds for the model calls and the fit, more than 0.", type=float),
+    Option("max_seconds", "Seconds; no round of masks begins that would end later.", type=float),
     Option("timeout", "Seconds for one batch; a longer one fails.", type=float),
     OUT,
     replace(TOP, help="How many features to print and to mark."),

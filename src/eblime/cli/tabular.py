@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,8 +53,9 @@ def explainer(
     """A `TabularExplainer` with a background that has the model's columns."""
     from eblime.explainers.tabular import TabularExplainer
 
-    background = read_table(_background(argument, options))
-    return TabularExplainer(model, match_columns(background, model, options["drop"]), **settings)
+    table = match_columns(read_table(_background(argument, options)), model, options["drop"])
+    categories = settings.get("categorical") or ()
+    return TabularExplainer(model, _with_categories(table, model, categories), **settings)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -116,6 +117,23 @@ def match_columns(table: pd.DataFrame, model: Any, drop: str) -> pd.DataFrame:
             f"{', '.join(map(repr, absent[:8]))}."
         )
     return kept[list(names)]
+
+
+def _with_categories(table: pd.DataFrame, model: Any, named: Sequence[str]) -> pd.DataFrame:
+    """The table with the categories of pandas that a LightGBM model wants; a CSV file has none."""
+    wanted = getattr(getattr(model, "booster_", model), "pandas_categorical", None) or ()
+    kept = [name for name, dtype in table.dtypes.items() if str(dtype) == "category"]
+    if not wanted or kept:
+        return table
+    text = table.select_dtypes(exclude=["number", "bool", "datetime"]).columns
+    chosen = [name for name in table.columns if name in text or name in named]
+    if len(chosen) != len(wanted):
+        raise ValueError(
+            f"The model was trained on {len(wanted)} columns of categories; the table has "
+            f"{len(chosen)}: {', '.join(map(repr, chosen)) or 'none'}. Name columns of numbers "
+            "that are categories with --categorical."
+        )
+    return table.astype(dict.fromkeys(chosen, "category"))
 
 
 def parse_groups(entries: list[str]) -> dict[str, list[str]] | None:

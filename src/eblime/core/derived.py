@@ -17,7 +17,7 @@ from eblime.core.laws import Draws, NormalMixture, PointMass
 from eblime.core.local import GaussianCopula, LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
-from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows
+from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, point_density
 
 if TYPE_CHECKING:
     from eblime.protocols import Law
@@ -191,14 +191,14 @@ def copula_of(law: Law) -> GaussianCopula | None:
 
 
 def select_features(law: Law, features: IntArray) -> Law:
-    """The law of some of the features, by number.
+    """The law of some of the features, by number; -1 is a feature that is zero, exactly.
 
     The marginals of a mixture of t laws are computed once and serve all summaries, so that a table
     of a few of thousands of features takes the time of a few.
     """
     if isinstance(law, PointMass):
-        return replace(law, mean=law.mean[features])
-    if isinstance(law, NormalMixture):
+        return replace(law, mean=np.where(features < 0, 0.0, law.mean[features]))
+    if isinstance(law, NormalMixture) and (features >= 0).all():
         covs = law.covs[:, features[:, None], features]
         return replace(law, means=law.means[:, features], covs=covs)
     alone = law.marginals().select(features) if isinstance(law, StudentLaw) else None
@@ -207,10 +207,10 @@ def select_features(law: Law, features: IntArray) -> Law:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedLaw:
-    """The law of some of the features of another law."""
+    """The law of some of the features of another law, and of features that are zero, exactly."""
 
     law: Law
-    features: IntArray  # (m,)
+    features: IntArray  # (m,) numbers; -1 is zero
     alone: StudentMixture | None  # each of them alone; if None, `law` is asked about all features
 
     has_spread: ClassVar[bool] = True
@@ -223,58 +223,69 @@ class SelectedLaw:
     @property
     def mean(self) -> FloatArray:
         """Means, (m,)."""
-        return np.asarray(self.law.mean[self.features])
+        return self._put(self.law.mean[self.features], 0.0)
 
     @property
     def sd(self) -> FloatArray:
         """Standard deviations, (m,)."""
-        return self.law.sd[self.features] if self.alone is None else self.alone.sd
+        return self._put(self.law.sd[self.features] if self.alone is None else self.alone.sd, 0.0)
 
     @property
     def cov(self) -> FloatArray:
         """Covariances, (m, m)."""
-        return np.asarray(self.law.cov[self.features[:, None], self.features])
+        within = self._put(self.law.cov[self.features[:, None], self.features], 0.0)
+        return self._put(within.T, 0.0)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Marginal quantiles, (K,) -> (K, m)."""
         if self.alone is None:
-            return self.law.quantile(q)[:, self.features]
-        return self.alone.quantile(q[:, None])
+            return self._put(self.law.quantile(q)[:, self.features], 0.0)
+        return self._put(self.alone.quantile(q[:, None]), 0.0)
 
     def hdi(self, prob: float) -> FloatArray:
         """Marginal highest-density intervals, (m, 2)."""
-        return self.law.hdi(prob)[self.features] if self.alone is None else self.alone.hdi(prob)
+        law = self.alone
+        ends = self.law.hdi(prob)[self.features] if law is None else law.hdi(prob)
+        return self._put(ends.T, 0.0).T
 
     def pdf(self, x: FloatArray) -> FloatArray:
         """Marginal densities; `x` broadcasts against (m,)."""
+        zero = point_density(x, 0.0)
         if self.alone is None:
-            return self.law.pdf(self._for_all(x))[..., self.features]
-        return self.alone.pdf(x)
+            return self._put(self.law.pdf(self._for_all(x))[..., self.features], zero)
+        return self._put(self.alone.pdf(x), zero)
 
     def cdf(self, x: FloatArray) -> FloatArray:
         """P(beta_j <= x); `x` broadcasts against (m,)."""
+        zero = np.heaviside(x, 1.0)
         if self.alone is None:
-            return self.law.cdf(self._for_all(x))[..., self.features]
-        return self.alone.cdf(x)
+            return self._put(self.law.cdf(self._for_all(x))[..., self.features], zero)
+        return self._put(self.alone.cdf(x), zero)
 
     def prob_positive(self) -> FloatArray:
         """P(beta_j > 0), (m,)."""
         if self.alone is None:
-            return self.law.prob_positive()[self.features]
-        return self.alone.prob_positive()
+            return self._put(self.law.prob_positive()[self.features], 0.5)
+        return self._put(self.alone.prob_positive(), 0.5)
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j), (m, m)."""
-        return np.asarray(self.law.prob_greater()[self.features[:, None], self.features])
+        found, positive = self.law.prob_greater(), self.prob_positive()
+        found = self._put(found[self.features[:, None], self.features], positive[:, None])
+        return self._put(found.T, 1 - positive[:, None]).T
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw beta i.i.d., with the extras of the law of all features."""
         draws = self.law.draw(rng, n)
-        return Draws(beta=draws.beta[:, self.features], extras=draws.extras)
+        return Draws(beta=self._put(draws.beta[:, self.features], 0.0), extras=draws.extras)
+
+    def _put(self, values: FloatArray, zero: FloatArray | float) -> FloatArray:
+        """The values, (..., m), with `zero` for the features that are zero, exactly."""
+        return np.where(self.features < 0, zero, values)
 
     def _for_all(self, x: FloatArray) -> FloatArray:
         """The values with one entry for each feature of `law`: the mean if it is not selected."""
         rows, shape = broadcast_rows(x, self.n_features)
-        values = np.tile(self.law.mean, (len(rows), 1))
-        values[:, self.features] = rows
+        values, known = np.tile(self.law.mean, (len(rows), 1)), self.features >= 0
+        values[:, self.features[known]] = rows[:, known]
         return values.reshape(*shape[:-1], -1)

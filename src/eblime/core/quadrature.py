@@ -30,7 +30,7 @@ from eblime.core.walsh import (
     solve,
 )
 
-__all__ = ["Function", "Released", "Table", "exact_values", "mask_keys", "read_table"]
+__all__ = ["Function", "Released", "Table", "exact_values", "find_twins", "mask_keys", "read_table"]
 
 _DRAWS = 16  # components of the mixture
 _TEMPER = 4.0  # the information about the parameters counts for a quarter; see `Function.fit`
@@ -85,10 +85,16 @@ class Function:
     widening: float = 1.0  # of the variance, by the prediction errors of the last rounds
 
     @classmethod
-    def fit(cls, table: Table, rounds: Sequence[tuple[Table, Table]] = ()) -> Function:
+    def fit(
+        cls,
+        table: Table,
+        rounds: Sequence[tuple[Table, Table]] = (),
+        twins: IntArray | None = None,
+    ) -> Function:
         """Fit the prior's parameters, and draw from a normal law around them.
 
         `rounds` are the last rounds: the answers before each of them, and those of the round.
+        `twins` are those of `find_twins`: they get the same parameters.
 
         Notes
         -----
@@ -101,11 +107,16 @@ class Function:
         rng = np.random.default_rng(0)
         prior = table.prior()
         best = fit_parameters(table.parts, prior)
+        lead = len(best.vector) - table.n_features
+        same = np.arange(len(best.vector))
+        if twins is not None:
+            same[lead:] = lead + twins
+        best = replace(best, vector=best.vector[same])
         precision, known = np.linalg.inv(prior.cov), _positive(information(table.parts, best))
         root = root_of_inverse(precision + known / _TEMPER)
         best = fit_scales(table, best)
         half = rng.standard_normal((_DRAWS // 2, len(best.vector))) @ root.T
-        draws = best.vector + np.concatenate([half, -half])
+        draws = best.vector + np.concatenate([half, -half])[:, same]
         # parameters that the answers fix use up degrees of freedom
         used = len(known) - float(np.trace(precision @ np.linalg.inv(precision + known)))
         n = len(table.parts[0].scores)
@@ -396,6 +407,28 @@ def _positive(matrix: FloatArray) -> FloatArray:
     """A symmetric matrix without the negative eigenvalues that rounding leaves in it."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def find_twins(masks: FloatArray, scores: FloatArray) -> IntArray:
+    """For each feature, the first one that it could change places with: no answer would change.
+
+    Twins must have the same importance, but draws of the parameters are not symmetric.
+    """
+    strength = np.abs((2 * masks - 1).T @ (scores - scores.mean()))
+    twins = np.arange(masks.shape[1])
+    for j, size in enumerate(strength):
+        for i in np.flatnonzero(np.isclose(strength[:j], size) & (twins[:j] == np.arange(j))):
+            swapped = masks.copy()
+            swapped[:, i], swapped[:, j] = masks[:, j], masks[:, i]
+            keys = np.unique(mask_keys(np.concatenate([masks, swapped])), return_inverse=True)[1]
+            one, two = np.split(keys.ravel(), 2)
+            first, second = np.lexsort([scores, one]), np.lexsort([scores, two])
+            if np.array_equal(one[first], two[second]) and np.allclose(
+                scores[first], scores[second], rtol=1e-9, atol=0.0
+            ):
+                twins[j] = i
+                break
+    return twins
 
 
 def mask_keys(masks: FloatArray) -> Any:

@@ -178,7 +178,7 @@ class StudentMixture:
 
         One half for a point mass at zero.
         """
-        if not self.unit and np.any(self.offset):
+        if not self.unit:
             return np.asarray(np.heaviside(self.offset, np.full(self.loc.shape[1], 0.5)))
         loc = self.loc + self.offset / (self.unit or 1.0)
         return np.minimum(self._mix(student_cdf(self.df, loc / self.scale)), 1.0)

@@ -31,7 +31,7 @@ from eblime.protocols import (
 )
 
 if TYPE_CHECKING:
-    from eblime.engine.questions import Draft
+    from eblime.engine.questions import PendingReply
 
 _SIZES = (4, 8, 16, 32, 64, 128, 256)
 _BATCH_BYTES = 64 << 20  # a batch whose size is tuned stays below this
@@ -64,12 +64,12 @@ class Batches:
         self.size = 0  # of the last full batch
 
     def answer(
-        self, near: Neighbourhood, rows: IntArray, draft: Draft | None = None
+        self, near: Neighbourhood, rows: IntArray, pending: PendingReply | None = None
     ) -> Iterator[tuple[slice, FloatArray]]:
         """Scores of perturbed inputs as they come: which of `rows`, and (n, outputs).
 
         The batch with the input itself comes first; it warms the model up and is not timed. The
-        others have only the outputs that the draft needs.
+        others have only the outputs that the pending reply needs.
         """
         if not len(rows):
             return
@@ -92,7 +92,7 @@ class Batches:
                 elif waiting:
                     batch = _next_batch(waiting)
                     try:
-                        scores = self._scores(batch, rows[batch.span], draft)
+                        scores = self._scores(batch, rows[batch.span], pending)
                     except (ModelError, OverBudgetError) as error:
                         failed = failed or error
                         waiting = [] if batch.opens else waiting  # other answers still count
@@ -174,7 +174,7 @@ class Batches:
             return caller.start(batch, n)
         return as_scores(caller.answer(batch, n))
 
-    def _scores(self, batch: _Batch, rows: IntArray, draft: Draft | None) -> FloatArray:
+    def _scores(self, batch: _Batch, rows: IntArray, pending: PendingReply | None) -> FloatArray:
         """Wait for a batch, and check its scores."""
         launched = batch.launched
         if isinstance(launched, Future):
@@ -184,10 +184,10 @@ class Batches:
                 raise
             except Exception as error:
                 raise model_error(rows, error, self._reading(batch.opens)) from error
-        if draft is None or draft.original is None or batch.opens:
+        if pending is None or pending.original is None or batch.opens:
             return check_scores(launched, rows)
-        width = len(draft.original)
-        return check_scores(launched, rows, width=width, columns=draft.columns_to_fetch)
+        width = len(pending.original)
+        return check_scores(launched, rows, width=width, columns=pending.columns_to_fetch)
 
 
 def _next_batch(waiting: list[_Batch]) -> _Batch:

@@ -119,9 +119,9 @@ class Calls:
     Parameters
     ----------
     cache
-        A file that stores the model's answers: nothing is asked twice. A model without recognisable
-        content, such as a function, needs an `AnswerCache` with a `model_id`.
-        `cache=` of an explainer, of `explain` and of `explain_many` is a short form.
+        A file that stores the model's answers: nothing is asked twice. A model that is not the path
+        of an ONNX file needs an `AnswerCache` with a `model_id`. `cache=` of an explainer and of
+        `explain` is a short form.
     retry
         How often a failed batch is sent again; or a `Retry`, which also sets pauses and errors.
     timeout

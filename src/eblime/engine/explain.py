@@ -19,7 +19,7 @@ from eblime.designs.rounds import OneShot, OwnLaw, as_design, rows_of
 from eblime.engine.drive import run
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
-from eblime.engine.state import State
+from eblime.engine.state import State, whole_scene
 from eblime.protocols import Composite, Design, Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
 
@@ -77,7 +77,7 @@ class Source:
             raise ValueError("The model was asked about all masks; there are no more.")
         state = _state_before(self.state, explanation, n)
         near = state.neighbourhood
-        known = explanation.answers
+        known = explanation.answers.varying
         most = min(_MOST_MASKS, 2**known.n_features if near.exact else _MOST_MASKS) - known.n_masks
         if n > most:
             raise ValueError(f"`n` must be at most {most:,}; got {n:,}.")
@@ -101,7 +101,7 @@ class Source:
 
 def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
     """The source of an explanation that was loaded from a file, given its explainer and input."""
-    _check_same_input(subject.scene, explanation.scene)
+    _check_same_input(whole_scene(subject)[0], explanation.scene)
     state = State(
         settings=replace(settings, labels=None),  # a label may also be a number
         subject=subject,
@@ -110,7 +110,7 @@ def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation
         rng=np.random.default_rng(0),
         start=time.perf_counter(),
         neighbourhood=_restore_neighbourhood(settings, subject, explanation),
-        first=explanation.answers,
+        first=explanation.answers.varying,
     )
     return Source(state=state)
 
@@ -134,7 +134,7 @@ def _restore_neighbourhood(
     settings: LoopSettings, subject: Subject, explanation: Explanation
 ) -> Neighbourhood:
     """The perturbed inputs of a loaded explanation, made again from its seed."""
-    seed, masks = explanation.provenance.get("seed"), explanation.masks
+    seed, masks = explanation.provenance.get("seed"), explanation.answers.varying.masks
     rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
     empty = subject.neighbourhood(rng)
     own_law = settings.design is None
@@ -149,7 +149,7 @@ def _restore_neighbourhood(
 
 def _state_before(state: State, explanation: Explanation, n: int) -> State:
     """The state before the next question about one target."""
-    answers, cost = explanation.answers, explanation.provenance
+    answers, cost = explanation.answers.varying, explanation.provenance
     total = answers.n_masks + n
     return State(
         settings=replace(

@@ -58,7 +58,7 @@ class LoopSettings:
 
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is read."""
-        check_count("n_masks", self.n_masks)
+        check_count("n_masks", self.n_masks, minimum=2)
         check_labels(self.labels)
         as_kernel(self.kernel)
         if self.design is not None:

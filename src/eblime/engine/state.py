@@ -13,7 +13,7 @@ import scipy
 from eblime._checks import as_floats, as_generator, check_weights
 from eblime._repr import stable_repr
 from eblime._threads import few_threads
-from eblime._types import FloatArray, RNGLike
+from eblime._types import BoolArray, FloatArray, RNGLike
 from eblime._version import __version__
 from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
@@ -25,10 +25,10 @@ from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fit_inputs
 from eblime.posterior import Posterior
-from eblime.protocols import Neighbourhood, Subject, has_exact_ends
+from eblime.protocols import Neighbourhood, Scene, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
 
-__all__ = ["State", "begin"]
+__all__ = ["State", "begin", "whole_scene"]
 
 
 def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
@@ -51,6 +51,15 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
         expected=settings.budget,
         calls=settings.spent,
     )
+
+
+def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
+    """The scene that an explanation keeps, and which of its features are fixed; None is none.
+
+    The loop knows nothing of features that no perturbed input changes, such as the columns of a
+    table in which all rows are the same.
+    """
+    return getattr(subject, "whole", subject.scene), getattr(subject, "fixed", None)
 
 
 def _seed_record(rng: RNGLike) -> int | str | None:
@@ -227,15 +236,16 @@ class State:
         opening, fit = self.replies[0], self.with_fit().fit
         assert fit is not None
         original, labels = opening.original, self.settings.labels
+        scene, fixed = whole_scene(self.subject)
         provenance = self._provenance()
         if len(original) > 1 and self.settings.ranked:
             provenance["top_classes"] = top_outputs(original, labels)
         return {
             column: Explanation(
-                posterior=posterior,
-                answers=answers,
+                posterior=posterior.with_fixed(fixed),
+                answers=answers.with_fixed(fixed, scene.features),
                 method=self.settings.method,
-                scene=self.subject.scene,
+                scene=scene,
                 target=column,
                 label=output_label(column, len(original), labels),
                 prediction=float(original[column]),

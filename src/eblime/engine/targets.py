@@ -95,7 +95,8 @@ def columns_of(
     if isinstance(targets, (int, np.integer)):
         if not ranked and targets < outputs:
             raise ValueError(
-                f"`target` must be given for a regressor with several outputs; it has {outputs}: "
+                "`target` must be given for a model with several outputs that are not classes of "
+                f"one question; it has {outputs}: "
                 f"{_names([output_label(column, outputs, labels) for column in range(outputs)])}."
             )
         order = np.argsort(-original, kind="stable")

@@ -149,8 +149,8 @@ class BaseExplainer(ABC):
         target
             Column number of the model's output, or its label as a string; for an image also a box
             or a region, `eblime.scores.Box` or `Region`. None is the highest output; it is refused
-            for a regressor with several outputs. A number that is the column of one output and the
-            label of another is refused too.
+            for a regressor, or a classifier of several questions, with several outputs. A number
+            that is the column of one output and the label of another is refused too.
         rng
             Seed or generator; the same seed gives the same masks and the same result.
         n_masks
@@ -164,8 +164,9 @@ class BaseExplainer(ABC):
             The most masks to ask about with `until`; None is 5,000. Never more than the method
             takes, 3,000 for `Quadrature`, unless there is room for all 2^p masks.
         max_seconds
-            Time limit for the model calls and the fit: as many masks are asked as that time allows,
-            judged by the calls and fits so far. None has no limit.
+            Time limit for the model calls and the fits: the masks are asked in growing rounds, and
+            none begins if, with the time of the last one, it would end later. The first round is
+            always asked. None has no limit.
         calls
             How the model is called; replaces the explainer's settings, except where it has a
             default value. See `Calls`.
@@ -225,7 +226,7 @@ class BaseExplainer(ABC):
         asked: Any = {**dict.fromkeys(Question.__annotations__), **question}
         settings = self.loop
         if asked["n_masks"] is not None:
-            check_count("n_masks", asked["n_masks"])
+            check_count("n_masks", asked["n_masks"], minimum=2)
             settings = replace(settings, n_masks=asked["n_masks"])
         settings = stop_settings(settings, *map(asked.get, ("until", "max_masks", "max_seconds")))
         settings = replace(settings, calls=settings.calls.merge(asked["calls"], asked["cache"]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eblime._checks import check_choice, check_count
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.frames import SparseFrame, as_frame
-from eblime.domains.tabular.neighbourhood import PERTURB, UserPerturb
+from eblime.domains.tabular.neighbourhood import BACKGROUND_ROWS, PERTURB, UserPerturb
 from eblime.domains.tabular.row import REPRESENTATIONS, TableSubject, open_row
 from eblime.engine.settings import brief
 from eblime.explainers.base import BaseExplainer
@@ -55,7 +55,8 @@ class TabularExplainer(BaseExplainer):
     rows_per_mask
         Only for perturb="background": rows of the background per mask, each of which is a model
         call. None is all of them, or 100 at random for each mask if there are more. Fewer rows need
-        fewer calls and have wider intervals.
+        fewer calls and have wider intervals. Of a background of more than 200 rows, 200 are kept,
+        drawn at random when the explainer is made, or `rows_per_mask` if that is more.
     groups
         Columns that change together as one feature, such as dummy variables:
         {"job": ["job_a", "job_b"]}.
@@ -108,19 +109,21 @@ class TabularExplainer(BaseExplainer):
     def __post_init__(self) -> None:
         """Check and normalise the settings; read the background and cut it into bins."""
         self._check_perturbation()
+        frame = as_frame(self.background, self.names)  # a copy
+        if self.perturb == "background" and isinstance(frame, SparseFrame):
+            raise TypeError("`perturb` must not be 'background' with a sparse matrix.")
+        self._normalise(background=frame.native)
         self._make_loop()
         if self.perturb == "background" and self.design is None:
             rounds = getattr(self.loop.method, "functional", None) is not None
             self._normalise(loop=replace(self.loop, design="adaptive" if rounds else "paired"))
-        frame = as_frame(self.background, self.names)  # a copy
         bins, labels = _split_bins(self.bins)
         settings = TableSettings.read(frame.names, self.categorical, bins, self.groups, labels)
-        if self.perturb == "background" and isinstance(frame, SparseFrame):
-            raise TypeError("`perturb` must not be 'background' with a sparse matrix.")
-        self._normalise(background=frame.native, _settings=settings)
+        self._normalise(_settings=settings)
         if not isinstance(frame, SparseFrame):
-            by_value = self.perturb == "background"
-            self._normalise(_table=prepare(frame, settings, by_value=by_value))
+            most = self._most_rows
+            table = prepare(frame, settings, by_value=most is not None, most=most)
+            self._normalise(_table=table)
             return
         if not isinstance(self.perturb, str):
             raise TypeError("`perturb` must be a name if the background is a sparse matrix.")
@@ -170,10 +173,19 @@ class TabularExplainer(BaseExplainer):
     def description(self) -> dict[str, str]:
         """How a row is read; bins by their name, without labels."""
         found = {name: getattr(self, name) for name in self.about}
-        found["bins"] = _split_bins(self.bins)[0]
-        if self.perturb != "background":
+        found["bins"], most = _split_bins(self.bins)[0], self._most_rows
+        if most is None:
             del found["rows_per_mask"]
+        elif len(self.background) > most:
+            found["background"] = f"{most} of {len(self.background)} rows"
         return {name: brief(value) for name, value in found.items()}
+
+    @property
+    def _most_rows(self) -> int | None:
+        """How many rows of the background a game keeps; None where there is no game."""
+        if self.perturb != "background":
+            return None
+        return max(BACKGROUND_ROWS, self.rows_per_mask or 0)
 
     def subject(self, x: Any) -> TableSubject:
         """Read and check a row, so that it can be perturbed.

@@ -20,6 +20,7 @@ from eblime._checks import as_generator, check_choice, check_count, check_number
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.engine.drive import score_of_input
+from eblime.engine.state import whole_scene
 from eblime.engine.targets import Target, columns_of, output_label
 from eblime.family.systems import NotRefitted, NumberRows, provenance
 from eblime.laws import normal_law
@@ -118,11 +119,13 @@ class UnRAVEL:
             method="UnRAVEL",
             estimand="slopes at the row, per standard deviation",
         )
+        scene, fixed = whole_scene(subject)
+        answers = replace(answers, masks=known.row + unit * process.points)
         explanation = Explanation(
-            posterior=posterior,
-            answers=replace(answers, masks=known.row + unit * process.points),
+            posterior=posterior.with_fixed(fixed),
+            answers=answers.with_fixed(fixed, scene.features),
             method=NotRefitted(name="UnRAVEL"),
-            scene=subject.scene,
+            scene=scene,
             target=column,
             label=output_label(column, len(outputs), explainer.labels),
             prediction=float(outputs[column]),

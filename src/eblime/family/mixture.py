@@ -82,9 +82,9 @@ class DMMMEN:
             masks=rows,
             scores=scores,
             weights=np.ones(len(rows)),
-            features=tuple(asked.features),
-        )
-        posterior = whole.local(known.row, asked.prediction)
+            features=asked.answers.varying.features,
+        ).with_fixed(asked.answers.fixed, asked.features)
+        posterior = whole.local(known.row, asked.prediction).with_fixed(answers.fixed)
         calls = int(asked.provenance["model_calls"])
         return explanation_like(asked, posterior, answers, rng, calls)
 

@@ -148,7 +148,7 @@ class DLIME:
 class NumberRows:
     """The rows of a background and the explained row as numbers, and the way back to tables.
 
-    Columns that are not features, because they are constant, are left out of the numbers.
+    Columns in which nothing varies, which have importance zero, are left out of the numbers.
     """
 
     frame: Frame  # the table that the numbers come from: the background and then the row

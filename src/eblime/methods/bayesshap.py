@@ -90,7 +90,8 @@ class BayesSHAP:
         if self.constrained and ends is None:
             raise ValueError(
                 "`constrained=True` needs the scores of the input itself and with everything "
-                "hidden; ask about the mask of ones and the mask of zeros."
+                "hidden; ask about the mask of ones and the mask of zeros, whose scores must not "
+                "vary."
             )
         weighed = replace(answers, weights=_weights(answers, interior=False))
         if self.constrained is False or ends is None:
@@ -100,8 +101,6 @@ class BayesSHAP:
 
     def _free(self, answers: Answers) -> Posterior:
         """Posterior with a free intercept."""
-        if answers.n_masks < 2:
-            raise ValueError("BayesSHAP must have at least 2 masks; got 1.")
         spectrum = decompose(answers.masks, answers.weights, flat=True)
         response = respond(spectrum, answers.scores, standardize=True)
         mixture = self._mixture(answers.masks, spectrum, response)
@@ -144,13 +143,17 @@ class BayesSHAP:
 
 
 def _ends(answers: Answers) -> tuple[float, float] | None:
-    """The scores of the input itself and with everything hidden; None unless both are known."""
+    """The scores of the input itself and with everything hidden; None unless both are known.
+
+    Several answers to one of them that differ do not say what its score is.
+    """
     if answers.original is not None:  # from the loop, which knows whether masks fix the input
         return None if answers.hidden is None else (answers.original, answers.hidden)
     rows = [np.flatnonzero((answers.masks == end).all(axis=1)) for end in (1, 0)]
-    if not (rows[0].size and rows[1].size):
+    shown, hidden = (answers.scores[some] for some in rows)
+    if not (shown.size and hidden.size) or np.ptp(shown) or np.ptp(hidden):
         return None
-    return float(answers.scores[rows[0][0]]), float(answers.scores[rows[1][0]])
+    return float(shown[0]), float(hidden[0])
 
 
 def _weights(answers: Answers, *, interior: bool) -> FloatArray:

@@ -17,7 +17,7 @@ from eblime.answers import Answers
 from eblime.core.fit_quality import HeldOut
 from eblime.core.indices import Index, banzhaf, by_size, shapley
 from eblime.core.laws import NormalMixture, PointMass, PointValue, normal_law
-from eblime.core.quadrature import Function, Table, exact_values, read_table
+from eblime.core.quadrature import Function, Table, exact_values, find_twins, read_table
 from eblime.kernels import as_kernel, size_weights
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Law
@@ -185,7 +185,8 @@ def fit_indices(
                 "Use fewer masks, all of them, or EBLIME()."
             )
         with few_threads(0):  # of many small products, threads cost more than they save
-            function = Function.fit(table, _last_rounds(masks[:, order], scores, answers))
+            rounds = _last_rounds(masks[:, order], scores, answers)
+            function = Function.fit(table, rounds, find_twins(masks[:, order], scores))
             found = zip(function.laws(indices), indices, strict=True)
             laws = [_reorder(law, index, order) for law, index in found]
         held_out = HeldOut(compute=function.held_out_r2)

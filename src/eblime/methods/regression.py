@@ -56,7 +56,8 @@ def fit_each(
 ) -> tuple[Posterior, ...]:
     """Fit several targets that share their masks; each gets the draws that it would get alone.
 
-    Every fit of the library passes here, and limits the threads of linear algebra.
+    Every fit of the library passes here, and limits the threads of linear algebra. Features that
+    are fixed are left out, and have importance zero.
 
     Notes
     -----
@@ -66,6 +67,13 @@ def fit_each(
     gets them repeated, up to more rows than lime draws. No other mask is left to predict: the
     held-out R^2 is `r2`.
     """
+    fixed = answers[0].fixed
+    if fixed is not None:
+        varying = [target.varying for target in answers]
+        found = fit_each(method, rng, varying, exhaustive=exhaustive)
+        return tuple(posterior.with_fixed(fixed) for posterior in found)
+    if answers[0].n_masks < 2:
+        raise ValueError("A fit needs at least 2 masks; got 1. One score says nothing.")
     often = _as_often(method, answers, exhaustive)
     n, p = answers[0].masks.shape
     with few_threads(float(n) * p * min(n, p)):
@@ -139,7 +147,7 @@ def is_quick(method: Method, answers: Answers, *, exhaustive: bool = False, fits
     that there are. A method with a limit on its masks (`most_masks`) solves a system with one row
     per mask, unless it has all of them.
     """
-    n, p = answers.masks.shape
+    n, p = answers.n_masks, answers.n_varying
     work = 1e5 * p + 50.0 * p * _sum_of_counts(method)
     if getattr(method, "most_masks", None) is None:
         n = max(n, _ROWS) if exhaustive else n

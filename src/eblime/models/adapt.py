@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._warn import warn_user
 from eblime.models.asynchronous import AsyncModel
 from eblime.models.conversion import descends, is_async, on_cpu
 from eblime.models.keras import KerasModel
 from eblime.models.onnx import OnnxModel
-from eblime.models.sklearn import SklearnModel, XgboostModel, has_method, wrap_predict
+from eblime.models.sklearn import (
+    SklearnModel,
+    XgboostModel,
+    has_method,
+    has_several_outputs,
+    wrap_predict,
+)
 from eblime.models.torch import TorchModel
 from eblime.protocols import Model
 
@@ -61,6 +68,17 @@ def _method(model: Any, name: str) -> Callable[[Any], Any]:
     return AsyncModel(function=method) if is_async(method) else method
 
 
+def _function(model: Any) -> Model:
+    """A function as it is; warns if it is the wrong method of a classifier."""
+    owner = getattr(model, "__self__", None)
+    if getattr(model, "__name__", "") == "predict" and has_method(owner, "predict_proba"):
+        warn_user(
+            f"`model` is the method `predict` of {type(owner).__name__}, which returns classes, "
+            "not scores: every change is all or nothing. Pass the model itself."
+        )
+    return _itself(model)
+
+
 # The first test that holds decides. Keras is tested before torch: on the torch backend every Keras
 # model is a torch module too.
 RECOGNISERS = (
@@ -88,7 +106,9 @@ RECOGNISERS = (
     Recogniser(
         "classifier with probabilities",
         lambda model: has_method(model, "predict_proba"),
-        lambda model: SklearnModel(predict=_method(model, "predict_proba")),
+        lambda model: SklearnModel(
+            predict=_method(model, "predict_proba"), ranked=not has_several_outputs(model)
+        ),
     ),
     Recogniser(
         "classifier with a decision function",
@@ -101,7 +121,7 @@ RECOGNISERS = (
         lambda model: replace(wrap_predict(model), predict=_method(model, "predict")),
     ),
     Recogniser("async function", is_async, lambda model: AsyncModel(function=model)),
-    Recogniser("function", callable, _itself),
+    Recogniser("function", callable, _function),
 )
 
 

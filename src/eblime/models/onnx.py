@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,20 +19,6 @@ _TYPES = {
     "tensor(float16)": np.float16,
     "tensor(double)": np.float64,
     "tensor(uint8)": np.uint8,
-}
-# The messages of an ONNX file that lead to tensors: message -> number of a field -> its message.
-_MESSAGES = {
-    "model": {7: "graph", 20: "training", 25: "function"},
-    "training": {1: "graph", 2: "graph"},
-    "function": {7: "node", 11: "attribute"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse tensor"},
-    "node": {5: "attribute"},
-    "attribute": {
-        **{5: "tensor", 10: "tensor", 22: "sparse tensor", 23: "sparse tensor"},
-        **{6: "graph", 11: "graph"},
-    },
-    "sparse tensor": {1: "tensor", 2: "tensor"},
-    "tensor": {13: "external data"},  # pairs of a key and a value
 }
 
 
@@ -57,8 +43,8 @@ class OnnxModel:
     reader
         As for `TorchModel`; it gets all outputs by name, or that of `output` alone.
     file
-        Path, times, size and inode of the file that `load` opened and of all external data that it
-        names; None for a session. A cache of answers recognises the model by these files.
+        Path, times, size and inode of the file that `load` opened; None for a session. A cache of
+        answers recognises the model by the bytes of this file.
 
     Examples
     --------
@@ -89,7 +75,7 @@ class OnnxModel:
     activation: Literal["none", "softmax", "sigmoid"] = "none"
     output: str | None = None
     reader: Callable[[Any, int], Any] | None = None
-    file: tuple[tuple[Any, ...], ...] | None = None
+    file: tuple[Any, ...] | None = None
     needs_softmax: NeedsSoftmax = field(
         default_factory=NeedsSoftmax, init=False, repr=False, compare=False
     )
@@ -147,7 +133,7 @@ class OnnxModel:
         if os.environ.get("EBLIME_THREADS"):  # set in worker processes, which share the cores
             options.intra_op_num_threads = int(os.environ["EBLIME_THREADS"])
         providers = onnxruntime.get_available_providers()  # 1.16 does not choose by itself
-        file = stamps_of(path)  # before it is read
+        file = stamp_of(path)  # before it is read
         session = onnxruntime.InferenceSession(path, options, providers=providers)
         return cls(session=session, file=file, **settings)
 
@@ -211,62 +197,9 @@ def fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
     )
 
 
-def stamps_of(path: str | os.PathLike[str]) -> tuple[tuple[Any, ...], ...] | None:
-    """Path, times, size and inode of an ONNX file, then of all external data that it names.
-
-    None if a file is missing or has another format.
-    """
-    file = Path(os.fsdecode(path))
-    try:
-        content: Any = np.memmap(file, np.uint8, "r")
-        message = memoryview(content)
-        if 7 not in dict(_fields(message)):
-            raise ValueError("no graph")
-        names = sorted({*_external_names(message)})
-        return tuple(_stamp(part) for part in (file, *(file.parent / name for name in names)))
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def _stamp(file: Path) -> tuple[Any, ...]:
+def stamp_of(path: str | os.PathLike[str]) -> tuple[Any, ...]:
     """The path of a file, and what changes when the file does."""
+    file = Path(os.fsdecode(path)).absolute()
     about = file.stat()
     times = (about.st_mtime_ns, about.st_ctime_ns)
     return (str(file), *times, about.st_size, about.st_ino, about.st_dev)
-
-
-def _external_names(message: memoryview, kind: str = "model") -> Iterator[str]:
-    """The names of the files that tensors inside a message are stored in."""
-    for number, content in _fields(message):
-        part = _MESSAGES[kind].get(number)
-        if part == "external data":
-            pair = {key: bytes(value) for key, value in _fields(content)}
-            if pair.get(1) == b"location":
-                yield pair.get(2, b"").decode()
-        elif part is not None:
-            yield from _external_names(content, part)
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The fields of a protobuf message that hold bytes, with their numbers."""
-    start = 0
-    while start < len(message):
-        tag, start = _varint(message, start)
-        size = {0: 0, 1: 8, 5: 4}.get(tag & 7)
-        if tag & 7 in (0, 2):
-            value, start = _varint(message, start)
-            size = value if tag & 7 == 2 else 0
-        if size is None or start + size > len(message):
-            raise ValueError("not a protobuf message")
-        if tag & 7 == 2:
-            yield tag >> 3, message[start : start + size]
-        start += size
-
-
-def _varint(message: memoryview, start: int) -> tuple[int, int]:
-    """A whole number of a protobuf message, and where the next field begins."""
-    value = shift = 0
-    while message[start] & 0x80:
-        value |= (message[start] & 0x7F) << shift
-        start, shift = start + 1, shift + 7
-    return value | message[start] << shift, start + 1

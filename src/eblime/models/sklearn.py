@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from eblime.models.conversion import descends, is_frame
 
-__all__ = ["SklearnModel", "XgboostModel", "clusters", "last_step", "output_names", "wrap_predict"]
+__all__ = [
+    *("SklearnModel", "XgboostModel", "clusters", "has_several_outputs", "last_step"),
+    *("output_names", "wrap_predict"),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,21 +28,17 @@ class SklearnModel:
     classes
         Class names, for a classifier that has only `predict`; with several outputs, an array of
         names for each.
-    regressor
-        Whether it is a regressor, whose largest output is not the prediction.
+    ranked
+        Whether the largest output is "the prediction": not if each is about something else, as
+        those of a regressor, or of a classifier that answers several questions.
     as_is
         Whether batches are not flattened, for estimators of signals (n, C, T).
     """
 
     predict: Callable[[Any], Any]
     classes: tuple[Any, ...] | None = None
-    regressor: bool = False
+    ranked: bool = True
     as_is: bool = False
-
-    @property
-    def ranked(self) -> bool:
-        """Whether the largest output is the prediction."""
-        return not self.regressor
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch; the result has one column if the model returns one number per input.
@@ -67,8 +66,17 @@ def wrap_predict(model: Any) -> SklearnModel:
     return SklearnModel(
         predict=model.predict,
         classes=named or None,  # CatBoost's regressors have `classes_` of length 0
-        regressor=_estimator_type(model) == "regressor",
+        ranked=_estimator_type(model) != "regressor" and not has_several_outputs(model),
     )
+
+
+def has_several_outputs(model: Any) -> bool:
+    """Whether a classifier answers several questions, each with classes of its own."""
+    try:
+        classes = getattr(model, "classes_", None)
+    except Exception:  # a pipeline whose last step is not fitted
+        return False
+    return isinstance(classes, list) and bool(classes) and np.ndim(classes[0]) > 0
 
 
 def has_method(model: Any, name: str) -> bool:
@@ -150,7 +158,7 @@ def _class_names(model: Any) -> list[str] | None:
         numbers = None if has_method(model, "predict_proba") else clusters(model)
         return None if numbers is None else [f"cluster {number}" for number in numbers]
     last = last_step(model)
-    if isinstance(classes, list) and np.ndim(classes[0]) > 0:  # several outputs
+    if has_several_outputs(model):
         if descends(last, "sklearn", "ClassifierChain"):  # one column each, for the second class
             classes = [part[1:] for part in classes]
         return [f"output {k}: {name}" for k, part in enumerate(classes) for name in part]

@@ -326,7 +326,7 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
     """The settings as pairs of a heading and a sentence, in reading order."""
     post, made = explanation.posterior, explanation.provenance
     design = "exhaustive" if explanation.exhaustive else str(made.get("design", "unknown"))
-    kernel = describe_kernel(made.get("kernel", "unknown"), post.n_features)
+    kernel = describe_kernel(made.get("kernel", "unknown"), explanation.answers.n_varying)
     reading, seed, seconds = (made.get(name) for name in ("input", "seed", "seconds"))
     phrases, versions = describe_input(reading), made.get("versions")
     time = "" if seconds is None else f" in {seconds:.1f} s"

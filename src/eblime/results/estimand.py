@@ -42,7 +42,7 @@ _ROWS = {
         "a value drawn from a normal distribution inside another bin",
     ),
     "rows": ("whole rows of the background", "that of a random row of the background"),
-    "background": ("rows of the background, from which all hidden values are taken", ""),
+    "background": ("", ""),
 }
 _NUMBERS = {
     "continuous": "rows drawn from normal distributions around the row",
@@ -80,7 +80,7 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
 def _masks(explanation: Explanation, *, even: bool = False) -> str:
     """The masks whose scores are fitted, by the design's law unless they count the same."""
     name = _design(explanation)
-    every = f"all 2^{explanation.posterior.n_features} masks"
+    every = f"all 2^{explanation.answers.n_varying} masks"
     if name == "as in lime":
         name = "sizes" if explanation.scene.domain == "text" else "bernoulli"
     known = name in registry.names("designs")
@@ -126,7 +126,8 @@ def _mixed(explanation: Explanation) -> str:
     if law not in _ROWS:
         return "the perturbed inputs with that mask"
     if law == "background":
-        return _ROWS[law][0]
+        known = printable((_reading(explanation, "background") or "rows")[:60])
+        return f"{known} of the background, from which all hidden values are taken"
     if explanation.provenance.get("design") is None:
         return f"{_ROWS[law][0]}, shown ones inside the row's bin and hidden ones outside"
     return f"rows in which a shown value is the row's own and a hidden one is {_ROWS[law][1]}"
@@ -157,5 +158,5 @@ def _weights(explanation: Explanation, words: str) -> str:
     if kernel is uniform:
         return "all counting the same"
     if isinstance(kernel, ExponentialKernel):
-        return f"weighted by the {kernel.describe(explanation.posterior.n_features)}"
+        return f"weighted by the {kernel.describe(explanation.answers.n_varying)}"
     return f"weighted by {_name(str(stored))}"

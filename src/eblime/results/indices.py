@@ -168,11 +168,12 @@ def index_posteriors(
     explanation: Explanation, methods: Sequence[Quadrature]
 ) -> tuple[Posterior, ...]:
     """The posteriors of several methods' indices, from one fit."""
-    answers = explanation.answers
+    answers = explanation.answers.varying
     for method in methods:
         check_game(answers, method.index)
     indices = [method.functional(answers.n_features) for method in methods]
-    return fit_indices(answers, indices, [method.estimand for method in methods])
+    found = fit_indices(answers, indices, [method.estimand for method in methods])
+    return tuple(posterior.with_fixed(explanation.answers.fixed) for posterior in found)
 
 
 def check_game(answers: Answers, index: str) -> None:
@@ -220,7 +221,7 @@ def posteriors_by_width(explanation: Explanation, widths: Sequence[float]) -> tu
 def pair_interactions(explanation: Explanation, index: str) -> Interactions:
     """The interactions of all pairs of features; see `Explanation.interactions`."""
     check_choice("index", index, tuple(_PAIRS))
-    answers = explanation.answers
+    answers = explanation.answers.varying
     check_game(answers, index)
     p = answers.n_features
     if not 2 <= p <= _MOST_FEATURES:
@@ -232,7 +233,7 @@ def pair_interactions(explanation: Explanation, index: str) -> Interactions:
     return Interactions(
         posterior=found,
         pairs=pairwise.subsets(p),
-        features=tuple(str(name) for name in explanation.features),
+        features=tuple(str(name) for name in answers.features or explanation.features),
         label=explanation.label,
     )
 
@@ -251,7 +252,7 @@ def own_kernel(explanation: Explanation) -> Kernel:
 
 def own_width(explanation: Explanation) -> float:
     """The width of an explanation's exponential kernel, in lime's convention."""
-    return _exponential(explanation).width_for(explanation.answers.n_features)
+    return _exponential(explanation).width_for(explanation.answers.n_varying)
 
 
 def with_own_kernel(explanation: Explanation, method: Method) -> Method:

@@ -92,10 +92,11 @@ def notes(explanation: Explanation) -> list[str]:
             "The score of a mask that was not asked is hard to predict here: the intervals allow "
             "for it and are wide. More masks or fewer features will narrow them."
         )
-    few = explanation.answers.n_masks < 2 * post.n_features
+    p = explanation.answers.n_varying
+    few = explanation.answers.n_masks < 2 * p
     if quadrature and few and post.has_spread and not (explanation.exhaustive or post.constant):
         found.append(
-            f"There are fewer than {2 * post.n_features} masks for {post.n_features} features: "
+            f"There are fewer than {2 * p} masks for {p} features: "
             'EBLIME has narrower intervals from so few. Use `refit("eblime")`, or ask more masks.'
         )
     factor = post.extras.get("widening")
@@ -146,7 +147,7 @@ def _fit_notes(explanation: Explanation) -> list[str]:
     if post.r2 - r2 > _GAP:
         reason = (
             f"It follows its own {post.n_masks} masks (in-sample R² {post.r2:.2f}), which are few "
-            f"for {post.n_features} features: more masks or fewer features will help."
+            f"for {explanation.answers.n_varying} features: more masks or fewer features will help."
         )
     elif r2 < _POOR:
         reason = "Coarser or other features, or a narrower kernel, may describe the model better."
@@ -181,15 +182,17 @@ def _mask_notes(explanation: Explanation) -> list[str]:
     found: list[str] = []
     if explanation.exhaustive:
         return found
-    if post.ess < 2 * post.n_features:
+    p = explanation.answers.n_varying
+    if post.ess < 2 * p:
         found.append(
-            f"Few masks for {post.n_features} features (effective sample size {post.ess:.0f}): "
+            f"Few masks for {p} features (effective sample size {post.ess:.0f}): "
             "more masks will narrow the intervals."
         )
     if post.constant or explanation.answers.n_masks < _FEW:
         return found
     counts = _masks_per_feature(explanation.answers, post.mean)
-    few = np.flatnonzero(counts < _FEW)
+    fixed = explanation.answers.fixed
+    few = np.flatnonzero((counts < _FEW) & (True if fixed is None else ~fixed))
     if few.size:
         order, features = few[np.argsort(counts[few], kind="stable")], explanation.features
         named = [f"{printable(features[j])} (about {counts[j]:.0f})" for j in order[:_NAMED]]

@@ -268,6 +268,7 @@ _ANSWERS: dict[str, checks.Check] = {
     "sampling": checks.optional(checks.floats("n", low=0.0)),
     "rounds": checks.optional(checks.array_of("iu", 1)),
     "noisy": checks.flag(),
+    "fixed": checks.optional(checks.array_of("b", 1)),
 }
 _SECONDS = checks.optional(checks.number(low=0.0))
 _EXPLANATION = {

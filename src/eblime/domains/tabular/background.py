@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime._warn import warn_user
+from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
 from eblime.domains.tabular.cells import as_number, exact_text, is_missing, value_text
 from eblime.domains.tabular.frames import ArrayFrame, Frame, cell_words
@@ -186,21 +187,22 @@ class Background:
         found = np.flatnonzero(np.all(same, axis=0))
         return int(self.tables.states[number, found[0]]) if found.size else -2
 
-    def for_row(self, row: Sequence[Any], *, by_value: bool = False) -> Background:
-        """The background with the features that can be explained for a row.
+    def fixed(self, row: Sequence[Any], *, by_value: bool = False) -> BoolArray | None:
+        """Which features are the same in all rows of the background and in the row, (p,).
 
-        A feature that is constant in the background is kept only if the row differs from it: in
-        its bin, or, with `by_value`, in its value.
+        They have the same bins, or, with `by_value`, the same values. None if all features vary.
         """
-        differs = self._differs_in_value if by_value else self._differs
-        kept = [j for j, feature in enumerate(self.features) if differs(feature, row)]
-        if not kept:
+        found = np.array([not self._differs(one, row, by_value) for one in self.features])
+        if found.all():
             raise ValueError(
                 "`row` must differ from the background in at least one column; it is equal in "
                 "all of them."
             )
-        if len(kept) == len(self.features):
-            return self
+        return found if found.any() else None
+
+    def without(self, fixed: BoolArray) -> Background:
+        """The background without the features that are fixed."""
+        kept = np.flatnonzero(~fixed).tolist()
         features = [self.features[j] for j in kept]
         return replace(
             self,
@@ -209,32 +211,41 @@ class Background:
             numbers=self.numbers[kept],
         )
 
-    def _differs(self, feature: Feature, row: Sequence[Any]) -> bool:
-        """Whether a feature has several bins, or the row is in a different one."""
-        return any(
-            self.varies[c] or self.columns[c].code(row[c]) != self.columns[c].codes[0]
-            for c in feature.columns
+    def scene(self, row: Sequence[Any], *, by_value: bool, continuous: bool) -> TableScene:
+        """The features of a row in words; columns of numbers and dates by bin or by value."""
+        return TableScene(
+            features=[self._label(one, row, by_value, continuous) for one in self.features],
+            columns=[feature.name for feature in self.features],
+            values=[feature.values_text(row) for feature in self.features],
         )
 
-    def _differs_in_value(self, feature: Feature, row: Sequence[Any]) -> bool:
-        """Whether some row of the background has another value than the row."""
+    def _differs(self, feature: Feature, row: Sequence[Any], by_value: bool) -> bool:
+        """Whether some row of the background is in another bin than the row, or has another value.
+
+        Missing values and categories are bins of their own.
+        """
         for c in feature.columns:
             column, value = self.columns[c], row[c]
-            if column.numbers is None or is_missing(value):
-                if (column.codes != column.code(value)).any():
-                    return True
-            elif ((column.codes < 0) | (column.numbers != as_number(value))).any():
+            if not by_value:
+                differs = self.varies[c] or column.code(value) != column.codes[0]
+            elif column.numbers is None or is_missing(value):
+                differs = (column.codes != column.code(value)).any()
+            else:
+                differs = ((column.codes < 0) | (column.numbers != as_number(value))).any()
+            if differs:
                 return True
         return False
 
-    def label(self, feature: Feature, row: Sequence[Any], continuous: bool) -> str:
+    def _label(self, feature: Feature, row: Sequence[Any], by_value: bool, continuous: bool) -> str:
         """A readable name for a feature: its bin, its value, or the values of a group."""
         if len(feature.columns) > 1:
             return f"{feature.name}: {self._members(feature, row)}"
-        value = row[feature.columns[0]]
-        if continuous and feature.scale is not None and not is_missing(value):
+        value, column = row[feature.columns[0]], self.columns[feature.columns[0]]
+        if (by_value or continuous) and feature.scale is not None and not is_missing(value):
             return f"{feature.name} {value_text(float(value))}"
-        return self.columns[feature.columns[0]].label(value)
+        if by_value and column.times and not is_missing(value):
+            return f"{feature.name} = {exact_text(as_number(value), times=True)}"
+        return column.label(value)
 
     def _members(self, feature: Feature, row: Sequence[Any]) -> str:
         """Values of a group; for dummy variables only the names of those that are 1."""
@@ -250,18 +261,24 @@ class Background:
         return ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
 
 
-def prepare(frame: Frame, settings: TableSettings, *, by_value: bool = False) -> Background:
+def prepare(
+    frame: Frame, settings: TableSettings, *, by_value: bool = False, most: int | None = None
+) -> Background:
     """Cut every column into bins and build the features; warn about constant columns.
 
     A background of one row is a reference: a feature has the row's value or the reference's. With
-    `by_value` bins do not matter.
+    `by_value` bins do not matter. Of more than `most` rows, that many are kept, drawn at random:
+    the same ones each time.
     """
     columns = [_cut_column(c, frame, settings) for c in range(len(frame.names))]
-    varies = [bool((column.codes != column.codes[0]).any()) for column in columns]
+    varies = [column.varies(by_value) for column in columns]
     features = _features(columns, settings.group_of)
-    if frame.n_rows > 1 and not by_value:
+    if frame.n_rows > 1:
         both = zip(frame.names, varies, strict=True)
         _check_constant_columns([name for name, several in both if not several], frame.names)
+    if most is not None and frame.n_rows > most:
+        rows = np.sort(np.random.default_rng(0).choice(frame.n_rows, most, replace=False))
+        columns, frame = [column.take(rows) for column in columns], frame.take(rows)
     return Background(
         frame=frame,
         columns=columns,
@@ -299,8 +316,9 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
     if constant:
         more = " ..." if len(constant) > 8 else ""
         warn_user(
-            "These columns are in the same bin in all rows of the background. They are left out "
-            f"for rows in that bin: {', '.join(map(repr, constant[:8]))}{more}."
+            "These columns are the same, or in one bin, in all rows of the background: "
+            f"{', '.join(map(repr, constant[:8]))}{more}. Their importance is 0 for rows that do "
+            "not differ there."
         )
 
 

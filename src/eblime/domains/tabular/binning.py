@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,18 @@ class Column:
     def is_number(self) -> bool:
         """Whether its values are numbers, neither times nor categories."""
         return self.numbers is not None and not self.times
+
+    def varies(self, by_value: bool) -> bool:
+        """Whether the background has several bins, or with `by_value` several values."""
+        found = (self.codes != self.codes[0]).any()
+        if by_value and self.numbers is not None:
+            found |= np.unique(self.numbers).size > 1
+        return bool(found)
+
+    def take(self, rows: IntArray) -> Column:
+        """The same column of some rows of the background."""
+        numbers = None if self.numbers is None else self.numbers[rows]
+        return replace(self, codes=self.codes[rows], numbers=numbers)
 
     def code(self, value: Any) -> int:
         """The bin of a value: -1 if it is missing, -2 if the background does not have it."""

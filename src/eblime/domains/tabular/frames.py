@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -101,6 +101,10 @@ class ArrayFrame:
         for position, numbers in new_values.items():
             found[:, position] = numbers
         return self.finish(found)
+
+    def take(self, rows: IntArray) -> ArrayFrame:
+        """Some of the rows, by number."""
+        return replace(self, native=self.native[rows])
 
     def words_of(self, last: NDArray[Any]) -> Words:
         """The words of a row that was read, (d,)."""
@@ -226,6 +230,10 @@ class ColumnFrame:
                 done[c] = _take_from_series(series, rows[:, c])
         return self._assemble([done[c] for c in range(len(self.names))])
 
+    def take(self, rows: IntArray) -> ColumnFrame:
+        """Some of the rows, by number."""
+        return ColumnFrame(frame=self.frame[rows], names=self.names)
+
     def words_of(self, last: FrameRow) -> Words:
         """The words of a row that was read, (d,)."""
         itself = np.full((1, len(self.names)), self.n_rows)
@@ -343,6 +351,10 @@ def as_frame(table: Any, names: Sequence[str] | None = None) -> Frame | SparseFr
 
     try:
         frame = nw.from_native(table, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        arrow = nw.dependencies.is_pyarrow_table(table)
+        _frame_names(table.column_names if arrow else table.columns, table.shape, None)
+        raise
     except TypeError as error:
         raise TypeError(
             "`background` must be a pandas or polars frame, an array or a sparse matrix; "
@@ -395,13 +407,18 @@ def cell_words(table: Any) -> Words:
 
 
 def table_kind(table: Any) -> tuple[str, ...]:
-    """What rows of a table have in common: its type, and names and dtypes of the columns."""
+    """What rows of a table have in common: its type, and names and dtypes of the columns.
+
+    Models may read the number of a category, so all categories are in the dtype.
+    """
     kind = f"{type(table).__module__}.{type(table).__qualname__}"
     if isinstance(table, np.ndarray) or sparse.issparse(table):
         return kind, str(table.dtype), str(table.shape[1])
     dtypes = getattr(table, "dtypes", None)
     if dtypes is not None:  # pandas and polars
-        return kind, *map(str, table.columns), *map(str, dtypes)
+        categorical = [dtype for dtype in dtypes if hasattr(dtype, "ordered")]  # of pandas
+        categories = [repr((one.categories.tolist(), one.ordered)) for one in categorical]
+        return kind, *map(str, table.columns), *map(str, dtypes), *categories
     return kind, *table.schema.names, *map(str, table.schema.types)
 
 
@@ -598,9 +615,12 @@ def _frame_names(
     if names is not None:
         raise ValueError("`names` must be None for a data frame, which has its own column names.")
     found = [str(name) for name in columns]
-    double = next((name for name in found if found.count(name) > 1), None)
-    if double is not None:
-        raise ValueError(f"`background` must have different column names; {double!r} occurs twice.")
+    double = dict.fromkeys(repr(name) for name in found if found.count(name) > 1)
+    if double:
+        raise ValueError(
+            f"`background` must have different column names; got {', '.join(double)} more than "
+            "once. Rename or drop them."
+        )
     return found
 
 

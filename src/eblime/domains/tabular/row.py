@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from eblime._types import BoolArray
 from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.binning import Column
@@ -34,10 +35,16 @@ REPRESENTATIONS = ("binary", "continuous", "continuous-mean")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSubject:
-    """One row of a table that can be perturbed."""
+    """One row of a table that can be perturbed.
+
+    A feature is fixed if it has the row's value, or bin, in all rows of the background. The loop
+    gets the others; an explanation has all of them.
+    """
 
     context: RowContext
-    scene: TableScene
+    scene: TableScene  # the features that are not fixed
+    whole: TableScene  # all features
+    fixed: BoolArray | None  # (p,) of all features; None if none is
     around: bool  # with continuous features: sample around the row, not around the mean
     perturb: str | UserPerturb
     rows_per_mask: int | None = None  # with perturb="background"; None is all, up to MOST_ROWS
@@ -82,15 +89,12 @@ def open_row(
     else:
         background, values = table, _read_row(row, table)
     last, values = background.frame.read_row(values)  # in the dtypes of the background
-    by_value = perturb == "background"
-    background = background.for_row(values, by_value=by_value)
-    continuous = representation != "binary"
-    features = background.features
-    scene = TableScene(
-        features=[background.label(one, values, continuous or by_value) for one in features],
-        columns=[feature.name for feature in features],
-        values=[feature.values_text(values) for feature in features],
-    )
+    by_value, continuous = perturb == "background", representation != "binary"
+    scene = whole = background.scene(values, by_value=by_value, continuous=continuous)
+    fixed = background.fixed(values, by_value=by_value or continuous)
+    if fixed is not None:
+        background = background.without(fixed)
+        scene = background.scene(values, by_value=by_value, continuous=continuous)
     context = RowContext(
         background=background,
         last=last,
@@ -102,6 +106,8 @@ def open_row(
     return TableSubject(
         context=context,
         scene=scene,
+        whole=whole,
+        fixed=fixed,
         around=around,
         perturb=perturb,
         rows_per_mask=rows_per_mask,
