@@ -94,7 +94,7 @@ def test_scikit_learn_gets_rows_of_the_size_that_it_knows(rng, tmp_path):
     assert e.provenance["input"]["layout"] == "(n, C x T)"
     again = layout_of(model, TWO, cache=cache)
     assert again.provenance["model_calls"] < e.provenance["model_calls"]
-    with pytest.raises(eblime.ModelError, match="in no layout.*120 features"):
+    with pytest.raises(eblime.ModelError, match=r"in no layout.*120 features"):
         layout_of(model, SIGNAL)
 
 
@@ -152,7 +152,7 @@ def test_onnx_graphs_say_their_layout(shape, signal, layout):
     )
 
     assert layout_of(session, signal).provenance["input"]["layout"] == layout
-    with pytest.raises(eblime.ModelError, match="in no layout. Check the number of channels"):
+    with pytest.raises(eblime.ModelError, match=r"in no layout\. Check the number of channels"):
         layout_of(session, np.vstack([TWO, TWO]))
 
 

@@ -151,7 +151,7 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
         wanted = default_output(list(entries))
     elif isinstance(wanted, int) and wanted not in entries:
         wanted = list(entries)[wanted] if 0 <= wanted < len(entries) else wanted
-    found = entries.get(wanted)
+    found = None if wanted is None else entries.get(wanted)
     if getattr(found, "shape", None) is None:
         raise ValueError(
             f"The network returns {_list_names(entries)}. Choose a tensor of scores with `output`, "
@@ -267,9 +267,8 @@ def as_scores(returned: Any) -> NDArray[Any]:
         if scores.dtype.kind not in "biuf":
             raise TypeError(scores.dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"The model must return scores; it returned {_describe(returned)}"
-        ) from error
+        wrong = f"The model must return scores; it returned {_describe(returned)}"
+        raise TypeError(wrong) from error
     return scores
 
 
