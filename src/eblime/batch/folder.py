@@ -81,6 +81,7 @@ COLUMNS = (
     ("name", "string"),
     ("target", "int64"),
     ("label", "string"),
+    ("question", "string"),  # of a prompt
     ("prediction", "float64"),
     ("feature", "string"),
     ("place", "int64"),  # position of the feature among those of its input
@@ -305,6 +306,7 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
     return {
         "target": explanation.target,
         "label": explanation.label,
+        "question": getattr(explanation.scene, "question", None),
         "prediction": explanation.prediction,
         # a feature that belongs to a column of a table has the column's name in every input
         "feature": list(map(str, details.get("column", explanation.features))),

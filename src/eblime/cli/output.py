@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from eblime._files import write_whole
-from eblime._table import number_table
+from eblime._table import format_chance, number_table
 from eblime._text import printable, width
 from eblime.domains.record import Item
 from eblime.results.explanation import Explanation
@@ -81,7 +81,7 @@ def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Ite
     if post.has_spread:
         found = post.select(order).columns(prob)
         ends = np.stack([found["low"], found["high"]], axis=1)
-        likely = [f"{value:.3f}" for value in found["prob_positive"]]
+        likely = list(map(format_chance, found["prob_positive"]))
         head, shown = [*head, f"{100 * prob:g}% low", "high", "P(>0)"], [mean, *ends.T]
     numbers = number_table(head, [""] * len(order), [shown], likely)
     names = ["feature", *(printable(explanation.features[j]) for j in order)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.core.laws import Draws, NormalMixture, PointMass
+from eblime.core.laws import Draws, DrawsLaw, NormalMixture, PointMass
 from eblime.core.local import GaussianCopula, LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
@@ -201,6 +201,13 @@ def select_features(law: Law, features: IntArray) -> Law:
     if isinstance(law, NormalMixture) and (features >= 0).all():
         covs = law.covs[:, features[:, None], features]
         return replace(law, means=law.means[:, features], covs=covs)
+    if isinstance(law, DrawsLaw):
+        draws = replace(law.draws, beta=law.draws.beta[:, features])
+        source = None if law.source is None else select_features(law.source, features)
+        return replace(law, draws=draws, source=source)
+    select = getattr(law, "select", None)
+    if select is not None:
+        return select(features)  # type: ignore[no-any-return]
     alone = law.marginals().select(features) if isinstance(law, StudentLaw) else None
     return SelectedLaw(law=law, features=features, alone=alone)
 

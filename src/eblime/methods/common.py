@@ -13,17 +13,19 @@ from eblime.answers import Answers
 from eblime.core.derived import DECIDED, StretchedLaw, local_noise_factors, noise_factors
 from eblime.core.fit_quality import (
     HeldOut,
+    from_others,
     held_out_r2,
     is_constant,
     leave_one_out,
     score_range,
     share_of_others,
+    without_each,
 )
 from eblime.core.lam import Evidence
 from eblime.core.laws import PointMass, PointValue
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
-from eblime.core.pairs import Pairs, odd_evidence, pair_numbers
+from eblime.core.pairs import Pairs, find_pairs, odd_evidence, pair_numbers
 from eblime.core.spectrum import (
     Response,
     Spectrum,
@@ -142,7 +144,7 @@ def local_posterior(
     posterior = _assemble(name, answers, spectrum, response, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
         missed, squares = _leave_out(spectrum, response, law, coefficients, pairs)
-        held = HeldOut.known(_r2_of_rows(spectrum, response, missed))
+        held = HeldOut.known(_r2_of_rows(spectrum, response, missed, pairs))
         if unequal:
             law = law.stretch(local_noise_factors(law, squares))
     else:
@@ -210,9 +212,10 @@ def _leave_out(
     coefficients: FloatArray,
     pairs: Pairs | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Residuals of each row without itself, (n,), for masks that are well conditioned.
+    """Residuals of each row without itself and its partner, (n,), for well-conditioned masks.
 
-    And the sum of squares of the masks times these, (p, p), in which a pair counts as one row.
+    And the sum of squares of the masks times the residuals without the row alone, (p, p), in which
+    a pair counts as one row.
 
     Notes
     -----
@@ -240,6 +243,7 @@ def _leave_out(
     opens = np.zeros(n + 1, dtype=bool)
     if pairs is not None:
         opens[pairs.first] = True  # its complement comes next
+    total = np.linalg.norm(spectrum.root)
     squares, start, step = np.zeros((p, p)), 0, max(_ROWS, _BLOCK // p)
     while start < n:
         stop = min(start + step, n)
@@ -254,24 +258,31 @@ def _leave_out(
             some = rows[few]
             free[few] = most[block][few] - np.einsum("np,np->n", some @ exact, some)
             missed[block][few] += some @ moved
-        missed[block] /= np.maximum(free, _MET)
-        rows *= missed[block, None]
+        error, free = missed[block], np.maximum(free, _MET)
+        first = np.flatnonzero(opens[block])
+        mean = spectrum.flat * spectrum.root[block] / total
+        cross = -np.einsum("np,np->n", turned[first], rows[first + 1])
+        cross -= mean[first] * mean[first + 1]
+        rows *= (error / free)[:, None]
+        missed[block] = without_each(error, free, cross, first, first + 1)[0]
         if pairs is not None:
-            first = np.flatnonzero(opens[block])
             rows[first] += rows[first + 1]
             rows = np.delete(rows, first + 1, axis=0)
         squares += rows.T @ rows
     return missed, squares
 
 
-def _r2_of_rows(spectrum: Spectrum, response: Response, missed: FloatArray) -> float:
+def _r2_of_rows(
+    spectrum: Spectrum, response: Response, missed: FloatArray, pairs: Pairs | None
+) -> float:
     """Held-out R^2 of the rows that are `missed`; NaN for scores that are constant."""
     root, y = spectrum.root, centred_rows(spectrum, response.y)
     if not spectrum.flat:
         y = y - root * (root @ y) / (root @ root)
     if not y.any() or is_constant(y / root):
         return np.nan
-    return 1 - float(np.sum(missed**2) / np.sum((y / share_of_others(root**2)) ** 2))
+    total = root * from_others(y / root, root**2, pairs)
+    return 1 - float(np.sum(missed**2) / np.sum(total**2))
 
 
 def point_posterior(
@@ -362,12 +373,13 @@ def _r2_of_errors(answers: Answers, errors: Callable[[Answers], FloatArray]) -> 
         answers = answers.take(np.flatnonzero(rows))
     if is_constant(answers.scores):
         return np.nan
-    return held_out_r2(answers.scores, answers.weights, errors(answers))
+    pairs = find_pairs(answers.masks)
+    return held_out_r2(answers.scores, answers.weights, errors(answers), pairs)
 
 
 def _ridge_errors(mixture: Mixture, flat: bool, answers: Answers) -> FloatArray:
     """Each answer predicted by the fit to all others, for a regression with one lambda."""
-    masks = answers.masks
+    masks, pairs = answers.masks, find_pairs(answers.masks)
     if mixture.hidden:
         masks = np.column_stack([np.ones(len(masks)), masks])
-    return leave_one_out(masks, answers.scores, answers.weights, mixture, flat=flat)
+    return leave_one_out(masks, answers.scores, answers.weights, mixture, flat=flat, pairs=pairs)

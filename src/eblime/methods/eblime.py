@@ -291,7 +291,11 @@ class EBLIME:
         result.
         """
         [problem] = self._problems([answers])
-        fold = np.random.default_rng(0).permutation(answers.n_masks) % 3
+        pairs = find_pairs(answers.masks)
+        rng = np.random.default_rng(0)
+        fold = rng.permutation(answers.n_masks) % 3
+        if pairs is not None and len(pairs.first) > 1:
+            fold[pairs.first] = fold[pairs.second] = rng.permutation(len(pairs.first)) % 3
         missed = np.empty(answers.n_masks)
         for number in np.unique(fold):
             rows = fold == number
@@ -303,7 +307,7 @@ class EBLIME:
             mixture = Mixture(basis=level.basis[0], evidence=evidence, lam=lam, unit=unit)
             flat = problem.spectrum.flat
             missed[rows] = leave_one_out(
-                masks, answers.scores, answers.weights, mixture, flat=flat, only=rows
+                masks, answers.scores, answers.weights, mixture, flat=flat, pairs=pairs, only=rows
             )
         return missed
 

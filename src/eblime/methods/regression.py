@@ -148,7 +148,7 @@ def is_quick(method: Method, answers: Answers, *, exhaustive: bool = False, fits
     per mask, unless it has all of them.
     """
     n, p = answers.n_masks, answers.n_varying
-    work = 1e5 * p + 50.0 * p * _sum_of_counts(method)
+    work = 1e5 * p + 40.0 * p**2 + 50.0 * p * _sum_of_counts(method)  # p^2: of ranking draws
     if getattr(method, "most_masks", None) is None:
         n = max(n, _ROWS) if exhaustive else n
         work += n * p * min(n, p)
