@@ -318,7 +318,7 @@ def test_outputs_of_unknown_form_are_refused():
     wrong = {
         "must return a list with a dictionary of `boxes`": lambda i: i.mean(axis=(1, 2)),
         "boxes in pixels": lambda i: [{"boxes": [[0, 0, 0.5, 1]], "scores": [1], "labels": [1]}],
-        "not sizes": lambda i: [{"boxes": [[9, 9, 5, 5]], "scores": [1], "labels": [1]}],
+        "or sizes": lambda i: [{"boxes": [[9, 9, 5, 5]], "scores": [1], "labels": [1]}],
         "boxes of four numbers": lambda i: [{"boxes": [[0, 5, 5]], "scores": [1], "labels": [1]}],
         "one score and one label per box": lambda i: (
             [{"boxes": [[0, 0, 5, 5]], "scores": [1, 2], "labels": [1]}]
