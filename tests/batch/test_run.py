@@ -604,7 +604,7 @@ def test_complex_scores_fail_also_in_shared_calls(tmp_path):
         run = eblime.explain_many(explainer, ROWS[:3], tmp_path / "r")
 
     assert len(run.failures()) == 3
-    assert run.failures()["error"].str.contains("must return real numbers").all()
+    assert run.failures()["error"].str.contains("must return scores").all()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
