@@ -13,12 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    *("LARGEST", "LONGEST_TEXT", "MOST_FEATURES", "NAMES", "Check", "array_of", "check_fields"),
-    *("check_object", "either", "flag", "floats", "instance", "list_of", "number", "one_of"),
-    *("optional", "plain", "text", "whole"),
-]
-
 LARGEST = 1e150  # squares stay finite
 LONGEST_TEXT = 1 << 20  # characters
 MOST_FEATURES = 20_000

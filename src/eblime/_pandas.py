@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["pd", "read_csv"]
+    import pandas as pd  # noqa: F401  # re-exported
 
 
 def read_csv(source: Any, suffix: str, **options: Any) -> Any:

@@ -7,8 +7,6 @@ import textwrap
 import unicodedata
 from typing import Any
 
-__all__ = ["count_noun", "csv_text", "paragraph", "printable", "width"]
-
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a spreadsheet formula
 
 # characters that change the reading direction

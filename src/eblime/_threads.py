@@ -11,8 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["at_fork", "available_cores", "few_threads", "free_memory", "limit_threads"]
-
 _SMALL = 2e9  # multiplications, those of a fit to about 1,000 x 1,000 numbers; takes a second
 _LOCK = threading.RLock()
 _INSIDE: dict[object, Any] = {}  # the limit, once per thread that is inside `few_threads`

@@ -362,10 +362,8 @@ def test_texts_in_rows_of_a_table(library):
 
 
 @pytest.mark.parametrize("settings", [{}, {"bag": False}, {"hide": "[MASK]"}, {"tokens": "char"}])
-@pytest.mark.parametrize("room", [1, 200, 1 << 23])
-def test_texts_are_those_of_joining_every_piece(monkeypatch, rng, settings, room):
-    """Versions of a few tokens, whatever the memory allows, give the same texts."""
-    monkeypatch.setattr("eblime.domains.text._ROOM", room)
+def test_texts_are_those_of_joining_every_piece(monkeypatch, rng, settings):
+    """However many texts are joined at a time."""
     monkeypatch.setattr("eblime.domains.text._BLOCK", 100)
     text = "\u202bOne two,  two\n three -- four \ud800 five; six seven eight nine ten (two)?\r\n"
     scene = read_text(text, **settings)

@@ -19,12 +19,6 @@ from eblime._field_checks import MOST_FEATURES
 from eblime._types import FloatArray
 from eblime.protocols import Composite
 
-__all__ = [
-    *("HIDES", "Channels", "Hide", "Labels", "Segmentation", "Segmenter", "as_numbers", "centres"),
-    *("check_cut", "empty_batch", "even_blocks", "labels_fit", "read_composite", "relabel"),
-    *("renderer_of", "same_kind"),
-]
-
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
 _COUNTS = ("n", "rows", "columns", "width")  # parameters that are whole numbers

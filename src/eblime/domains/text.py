@@ -10,22 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._field_checks import MOST_FEATURES, NAMES, check_object, list_of, whole
 from eblime._field_checks import text as text_of
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.domains.record import Domain
-
-__all__ = ["TEXT", "TOKENS", "TextScene", "Tokens", "read_text", "read_text_file"]
 
 TOKENS = ("word", "sentence", "char")
 Tokens = str | re.Pattern[str] | Callable[[str], Any]
@@ -54,8 +50,7 @@ _PATTERNS = {"word": _WORD, "sentence": _SENTENCE, "char": _CHAR}
 _UNSPACED = re.compile("[\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3]{9,}")
 _CHUNK = 20  # tokens per chunk, about as many as in a sentence
 _LONG_SENTENCE = 100  # tokens
-_TOGETHER, _ROOM = 6, 1 << 23  # tokens of a stretch; characters of all versions, about
-_BLOCK = 1 << 22  # tokens of texts that are joined together, about
+_BLOCK = 1 << 20  # tokens of texts that are joined together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -81,42 +76,19 @@ class TextScene:
         return "".join(self.pieces)
 
     def inputs(self, masks: FloatArray) -> list[str]:
-        """One text per mask, joined from ready-made versions of a few tokens each."""
-        versions, starts, columns = _versions(self)
-        step, texts = max(1, _BLOCK // len(columns)), list[str]()
+        """One text per mask."""
+        tokens = [k for k, owner in enumerate(self.owners) if owner >= 0]
+        tails = ["".join(self.pieces[a + 1 : b]) for a, b in pairwise([*tokens, len(self.pieces)])]
+        shown = np.array(
+            [self.pieces[k] + tail for k, tail in zip(tokens, tails, strict=True)], "O"
+        )
+        hidden = np.array([self.mask + tail for tail in tails], "O")
+        owners, start = np.take(self.owners, tokens), "".join(self.pieces[: tokens[0]])
+        step, texts = max(1, _BLOCK // len(tokens)), list[str]()
         for k in range(0, len(masks), step):
-            some = masks[k : k + step]
-            shown = np.zeros((len(some), self.n_features + 1), dtype=np.uint8)
-            np.greater(some, 0.5, out=shown[:, :-1], casting="unsafe")
-            codes = np.packbits(shown.take(columns, axis=1), axis=1)
-            texts += ["".join(row) for row in versions[codes + starts].tolist()]
+            rows = np.where((masks[k : k + step] > 0.5).take(owners, axis=1), shown, hidden)
+            texts += [start + "".join(row) for row in rows.tolist()]
         return texts
-
-
-@lru_cache(maxsize=4)
-def _versions(scene: TextScene) -> tuple[NDArray[Any], IntArray, IntArray]:
-    """Stretches of a few tokens in all their versions, one after the other.
-
-    Also the place of the first version of each stretch, and the features whose 8 bits, the last one
-    for the last token, say which version it is; a number beyond the features for a bit of zero.
-    """
-    room = _ROOM // max(1, sum(map(len, scene.pieces)))
-    most, p = min(_TOGETHER, max(1, room.bit_length() - 1)), scene.n_features
-    versions, starts, columns = list[str](), list[int](), list[int]()
-    stretch, owners = [""], list[int]()
-    for piece, owner in zip((*scene.pieces, ""), (*scene.owners, p), strict=True):
-        if owner == p or (owner >= 0 and len(owners) == most):  # the end, or the next stretch
-            starts.append(len(versions))
-            versions += stretch
-            columns += [p] * (8 - len(owners)) + owners
-            stretch, owners = [""], []
-        if owner < 0:
-            stretch = [known + piece for known in stretch]
-        elif owner < p:
-            stretch = [known + end for known in stretch for end in (scene.mask, piece)]
-            owners.append(owner)
-    every = np.array(versions, dtype=object)
-    return every, np.array(starts, dtype=np.intp), np.array(columns, dtype=np.intp)
 
 
 def read_text_file(path: Path) -> str:

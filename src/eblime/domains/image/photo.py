@@ -13,8 +13,6 @@ from eblime._warn import warn_user
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["PHOTO_ENDINGS", "is_photo", "open_photo", "photo_shape", "read_photo"]
-
 # Only these formats are read, whatever a file is called: for others, such as EPS, Pillow would
 # start another program.
 _FORMATS = {

@@ -33,8 +33,6 @@ from eblime.domains.composite import (
 from eblime.domains.image.photo import is_photo, open_photo
 from eblime.domains.record import Domain
 
-__all__ = ["IMAGE", "SEGMENTER", "ImageScene", "as_pixels", "read_image", "three_channels"]
-
 LONGEST = 512  # pixels on the longer side of the copy that is segmented
 _PLACES = (
     ("upper left", "top", "upper right"),

@@ -19,8 +19,6 @@ from eblime._warn import warn_user
 from eblime.domains.composite import plain_array
 from eblime.domains.volume.reading import read_file, read_mat, read_npy
 
-__all__ = ["SIGNAL_ENDINGS", "Recording", "read_recording"]
-
 # a column with the times, such as "time", "t" or "Time [ms]"
 _TIME = re.compile(r"(?:time|t|timestamp|datetime|date)(?:\s*[\[(](\w{1,20})[\])])?", re.IGNORECASE)
 _UNNAMED = ("", "Unnamed: 0")  # an index that pandas wrote, and what it calls such a column

@@ -15,11 +15,6 @@ import numpy as np
 
 from eblime._threads import free_memory
 
-__all__ = [
-    *("VOLUME_ENDINGS", "Scan", "check_memory", "read_file", "read_mat", "read_npy", "read_scan"),
-    "refuse_dicom",
-]
-
 Axes = tuple[int, int]  # how many an array may have that is read
 
 

@@ -31,8 +31,6 @@ from eblime.domains.composite import (
 from eblime.domains.record import Domain
 from eblime.domains.volume.reading import check_memory
 
-__all__ = ["SEGMENTER", "VOLUME", "VolumeScene", "read_volume"]
-
 _AXES = ("z", "y", "x")
 _MOST_VOXELS = 96**3  # of the copy that SLIC cuts
 
