@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pandas as pd  # noqa: F401  # re-exported
+    import pandas as pd
+
+__all__ = ["pd"]
 
 
 def read_csv(source: Any, suffix: str, **options: Any) -> Any:

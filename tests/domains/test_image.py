@@ -276,9 +276,9 @@ REFUSED = [
     (np.zeros((1, 3, 8, 8)), {}, ValueError, r"Pass `image\[0\]`, without the batch axis"),
     (np.ma.masked_greater(photo(), 200), {}, ValueError, r"no masked pixels; got \d+"),
     (NAN, {}, ValueError, r"`image` must be finite; got nan at \(3, 2\)"),
-    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"more than one colour.*every pixel is 7\."),
-    (np.zeros((130, 140, 32)), {}, ValueError, r"more than one colour.*every pixel is 0\.0\."),
-    (np.full((8, 8, 2), [1.0, 2.0]), {}, ValueError, r"every pixel is \[1\.0, 2\.0\]"),
+    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, "more than one colour"),
+    (np.zeros((130, 140, 32)), {}, ValueError, "more than one colour"),
+    (np.full((8, 8, 2), [1.0, 2.0]), {}, ValueError, "every pixel is the same"),
     (
         np.full((8, 8, 3), 7, np.uint8),
         {"segmentation": "grid", "hide": "mean"},
@@ -290,7 +290,7 @@ REFUSED = [
         photo(),
         {"segmentation": ("slic", {"n": 3})},
         ValueError,
-        r"must be those of 'slic', 'n_segments'",
+        "'slic' failed with the parameters",
     ),
     (photo().astype(np.float16), {"hide": 1e6}, ValueError, r"must fit an image of float16"),
     (

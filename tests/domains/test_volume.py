@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
-from eblime.domains import composite
 from eblime.domains.volume import reading
 from eblime.domains.volume.reading import read_scan
 from eblime.domains.volume.scene import blocks, read_volume
@@ -47,9 +46,8 @@ def test_blocks_are_four_along_an_axis_that_has_room(volume):
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64, bool])
 @pytest.mark.parametrize("axis", [None, 0, 3])
 @pytest.mark.parametrize("cut", ["blocks", "any"])
-def test_rendered_volumes_are_those_of_where(rng, monkeypatch, dtype, axis, cut):
-    """Several chunks of words, every layout and dtype."""
-    monkeypatch.setattr(composite, "_CHUNK", 37)
+def test_rendered_volumes_are_those_of_where(rng, dtype, axis, cut):
+    """Every layout and dtype."""
     shape = (6, 5, 7) if axis is None else (2, 6, 5, 7) if axis == 0 else (6, 5, 7, 2)
     volume = (
         (rng.random(shape) * 200).astype(dtype) if dtype is not bool else rng.random(shape) < 0.5
