@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
-from PIL.TiffImagePlugin import AppendingTiffWriter
 from scipy import ndimage
 from skimage import data
 
@@ -399,19 +398,10 @@ def test_photos_of_several_pages_are_refused(tmp_path, kind):
 
 
 def test_a_smaller_copy_inside_a_file_is_not_a_page(tmp_path):
-    """TIFF files and photos of phones contain previews."""
-    path = tmp_path / "preview.tif"
-    preview = Image.fromarray(photo()[::2, ::2])
-    pages = io.BytesIO()
-    writer = AppendingTiffWriter(pages)
-    for page, tags in ((Image.fromarray(photo()), {}), (preview, {254: 1})):
-        page.save(writer, "TIFF", tiffinfo=tags)
-        writer.newFrame()
-    path.write_bytes(pages.getvalue())
-    both = io.BytesIO()
+    """Photos of phones contain previews."""
+    both, preview = io.BytesIO(), Image.fromarray(photo()[::2, ::2])
     Image.fromarray(photo()).save(both, "MPO", save_all=True, append_images=[preview])
 
-    assert_array_equal(read_photo(path), photo())
     assert open_photo(both).size == (80, 60)
 
 

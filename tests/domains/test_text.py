@@ -65,7 +65,7 @@ def test_patterns_and_functions():
     assert names("a-b c", tokens=re.compile("b")) == ["'b'"]
     assert names("one two", tokens=str.split) == ["'one'", "'two'"]
     assert names("one two", tokens=lambda text: [(0, 3)]) == ["'one'"]
-    with pytest.raises(ValueError, match="in their order"):
+    with pytest.raises(ValueError, match="in order"):
         read_text("one two", tokens=lambda text: ["two", "one"])
     with pytest.raises(ValueError, match="in order, without overlap and inside"):
         read_text("one two", tokens=lambda text: [(0, 3), (2, 4)])

@@ -158,40 +158,30 @@ def _scene(text: str, spans: Sequence[Span], bag: bool, kind: str, hide: str) ->
     pieces: list[str] = []
     owners: list[int] = []
     feature_of: dict[Any, int] = {}  # a token, or its position -> feature
-    words: list[str] = []  # of each feature
-    counts: list[int] = []  # occurrences of each feature
     end = 0
-    for k, (start, stop) in enumerate(spans):
+    for k, (start, stop) in enumerate([*spans, (len(text), len(text))]):
         if start > end:
             pieces.append(text[end:start])
             owners.append(-1)
-        token = text[start:stop]
-        j = feature_of.setdefault(token if bag else k, len(feature_of))
-        if j == len(words):
-            words.append(token)
-            counts.append(0)
-        counts[j] += 1
-        pieces.append(token)
-        owners.append(j)
+        if k < len(spans):
+            pieces.append(text[start:stop])
+            owners.append(feature_of.setdefault(pieces[-1] if bag else k, len(feature_of)))
         end = stop
-    if end < len(text):
-        pieces.append(text[end:])
-        owners.append(-1)
-    features = _names(words, counts, kind, bag)
+    words = [text[a:b] for a, b in spans]
+    features = _names(list(feature_of) if bag else words, Counter(words), kind, bag)
     return TextScene(features=features, pieces=pieces, owners=owners, mask=hide)
 
 
-def _names(words: Sequence[str], counts: Sequence[int], kind: str, bag: bool) -> list[str]:
+def _names(words: Sequence[str], counts: Counter[str], kind: str, bag: bool) -> list[str]:
     """Names of the features: `word 'refund' x3`, or `word 'refund' #2` for one occurrence."""
-    seen: dict[str, int] = {}
-    total = Counter(words)
+    seen: Counter[str] = Counter()
     names = []
-    for word, count in zip(words, counts, strict=True):
+    for word in words:
         flat = " ".join(word.split())
         shown = flat if len(flat) <= 60 else f"{flat[:59]}…"
-        seen[word] = seen.get(word, 0) + 1
-        again = f" #{seen[word]}" if not bag and total[word] > 1 else ""
-        names.append(f"{kind} '{shown}'{f' x{count}' if count > 1 else again}")
+        seen[word] += 1
+        which = f" x{counts[word]}" if bag else f" #{seen[word]}"
+        names.append(f"{kind} '{shown}'{which if counts[word] > 1 else ''}")
     return names
 
 
@@ -238,37 +228,21 @@ def _spans_of(text: str, tokens: Any) -> list[Span]:
         )
     spans, end = [], 0
     for token in tokens:
-        span = _find(text, token, end) if isinstance(token, str) else _pair(token)
-        if not end <= span[0] < span[1] <= len(text):
+        try:
+            start = text.find(token, end) if isinstance(token, str) else int(token[0])
+            stop = start + len(token) if isinstance(token, str) else int(token[1])
+        except (TypeError, ValueError, IndexError) as error:
+            raise TypeError(
+                f"`tokens` must return strings or pairs (start, end); got {token!r:.60}."
+            ) from error
+        if not end <= start < stop <= len(text):
             raise ValueError(
-                "`tokens` must return pairs (start, end) in order, without overlap and inside the "
-                f"text; got {token}."
+                "`tokens` must return parts of the text, or pairs (start, end), in order and "
+                f"without overlap; got {token!r:.60} after character {end}."
             )
-        spans.append(span)
-        end = span[1]
+        spans.append((start, stop))
+        end = stop
     return spans
-
-
-def _pair(token: Any) -> Span:
-    """Start and end of a token that is not a string."""
-    try:
-        start, end = token
-        return int(start), int(end)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"`tokens` must return strings or pairs (start, end); got {token!r:.60}."
-        ) from error
-
-
-def _find(text: str, token: str, start: int) -> Span:
-    """The first occurrence of a token from a position on."""
-    found = text.find(token, start)
-    if found < 0 or not token:
-        raise ValueError(
-            f"`tokens` must return parts of the text in their order; got {token!r:.60}, "
-            f"which does not occur after character {start}."
-        )
-    return found, found + len(token)
 
 
 _MOST_PIECES = 1 << 22
