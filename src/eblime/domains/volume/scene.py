@@ -27,8 +27,8 @@ from eblime.domains.composite import (
     read_composite,
     run_algorithm,
 )
+from eblime.domains.readers import check_memory
 from eblime.domains.record import Domain
-from eblime.domains.volume.reading import check_memory
 
 _AXES = ("z", "y", "x")
 _MOST_VOXELS = 96**3  # of the copy that SLIC cuts
