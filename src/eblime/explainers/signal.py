@@ -102,5 +102,4 @@ class SignalExplainer(BaseExplainer):
             rate=self.rate,
             channels=self.channels,
         )
-        self.model.check(scene.signal.shape[1:] if scene.flat else scene.signal.shape)
         return MaskedSubject(scene=scene)

@@ -10,7 +10,6 @@ import numpy as np
 from eblime._checks import check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.derived import AffineLaw
 from eblime.core.laws import PointValue
 from eblime.core.mixture import Mixture, NoiseVariance
 from eblime.core.pairs import find_pairs
@@ -19,8 +18,6 @@ from eblime.kernels import shapley
 from eblime.methods.common import bayesian_posterior, evidence_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
-
-__all__ = ["BayesSHAP"]
 
 _FLAT = 1e-9  # a ridge parameter that does not matter
 
@@ -120,7 +117,7 @@ class BayesSHAP:
         spectrum = decompose(masks @ basis, inside, flat=False)
         response = respond(spectrum, left, standardize=True)
         mixture = self._mixture(masks, spectrum, response)
-        law = AffineLaw(base=mixture, matrix=basis, offset=np.full(p, share))
+        law = replace(mixture, matrix=basis, offset=np.full(p, share))
         extras: dict[str, ScalarLaw] = {
             "lam": mixture.lam,
             "sigma2": NoiseVariance(mixture=mixture),

@@ -29,8 +29,6 @@ from eblime.methods.common import LINEAR_FIT, fixed_ridge, held_out
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 
-__all__ = ["BayLIME"]
-
 Numbers = float | Sequence[float]
 MODES = ("non-informative", "partial", "full")
 _WEAK = 1e-6  # shape and rate of the gamma hyper-priors, as in the original

@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.derived import DECIDED, StretchedLaw, local_noise_factors, noise_factors
+from eblime.core.derived import DECIDED, local_noise_factors, noise_factors, stretch
 from eblime.core.fit_quality import (
     HeldOut,
     from_others,
@@ -19,6 +19,7 @@ from eblime.core.fit_quality import (
     leave_one_out,
     score_range,
     share_of_others,
+    without_each,
 )
 from eblime.core.lam import Evidence
 from eblime.core.laws import PointMass, PointValue
@@ -36,17 +37,6 @@ from eblime.core.spectrum import (
 )
 from eblime.posterior import Posterior
 from eblime.protocols import Law, ScalarLaw
-
-__all__ = [
-    "LINEAR_FIT",
-    "allow_unequal_noise",
-    "bayesian_posterior",
-    "evidence_of",
-    "fixed_ridge",
-    "held_out",
-    "local_posterior",
-    "point_posterior",
-]
 
 _MET = 1e-10  # share of a row that counts as met by the masks alone
 _LEAST_PENALTY = 1e-3  # of lambda
@@ -80,14 +70,19 @@ def evidence_of(
     return odd_evidence(evidence, spectrum, response, pairs, df=2 * a + n / 2 / effect)
 
 
-def fixed_ridge(spectrum: Spectrum, response: Response, lam: float, *, hidden: int = 0) -> Mixture:
-    """The law of the coefficients at one lambda, with an improper prior of sigma^2."""
+def fixed_ridge(
+    spectrum: Spectrum, response: Response, lam: float, *, penalised: bool = False
+) -> Mixture:
+    """The law of the coefficients at one lambda, with an improper prior of sigma^2.
+
+    With a penalised intercept, the first one is not an importance.
+    """
     return Mixture(
         basis=spectrum.basis,
         evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
         lam=PointValue(value=lam),
         unit=response.unit,
-        hidden=hidden,
+        matrix=np.eye(len(spectrum.basis))[1:] if penalised else None,
     )
 
 
@@ -109,7 +104,7 @@ def bayesian_posterior(
     if law is not None and response.unit:
         coefficients = law.mean / response.unit
     posterior = _assemble(name, answers, spectrum, response, mixture, coefficients)
-    if mixture.hidden:
+    if mixture.matrix is not None:
         posterior = replace(posterior, estimand=f"{LINEAR_FIT}penalised intercept")
     return replace(posterior, law=mixture if law is None else law, extras=extras)
 
@@ -242,6 +237,7 @@ def _leave_out(
     opens = np.zeros(n + 1, dtype=bool)
     if pairs is not None:
         opens[pairs.first] = True  # its complement comes next
+    total = np.linalg.norm(spectrum.root)
     squares, start, step = np.zeros((p, p)), 0, max(_ROWS, _BLOCK // p)
     while start < n:
         stop = min(start + step, n)
@@ -256,21 +252,13 @@ def _leave_out(
             some = rows[few]
             free[few] = most[block][few] - np.einsum("np,np->n", some @ exact, some)
             missed[block][few] += some @ moved
-        free = np.maximum(free, _MET)
-        error, left = missed[block].copy(), missed[block] / free
-        missed[block] = left
-        if pairs is not None:
-            first = np.flatnonzero(opens[block])
-            second = first + 1
-            cross = -np.einsum("np,np->n", turned[first], rows[second])
-            if spectrum.flat:
-                root = spectrum.root[block]
-                cross -= root[first] * root[second] / (spectrum.root @ spectrum.root)
-            det = np.maximum(free[first] * free[second] - cross**2, _MET)
-            own = missed[block]
-            own[first] = (free[second] * error[first] - cross * error[second]) / det
-            own[second] = (free[first] * error[second] - cross * error[first]) / det
-        rows *= left[:, None]
+        error, free = missed[block], np.maximum(free, _MET)
+        first = np.flatnonzero(opens[block])
+        mean = spectrum.flat * spectrum.root[block] / total
+        cross = -np.einsum("np,np->n", turned[first], rows[first + 1])
+        cross -= mean[first] * mean[first + 1]
+        rows *= (error / free)[:, None]
+        missed[block] = without_each(error, free, cross, first, first + 1)[0]
         if pairs is not None:
             rows[first] += rows[first + 1]
             rows = np.delete(rows, first + 1, axis=0)
@@ -342,7 +330,7 @@ def allow_unequal_noise(
     if not response.unit or len(spectrum.root) < 2:
         return posterior
     factors = noise_factors(spectrum, response, law, masks, answers.scores, pair_numbers(masks))
-    return replace(posterior, law=StretchedLaw(law=law, factors=factors))
+    return replace(posterior, law=stretch(law, factors))
 
 
 def _surrogate_r2(spectrum: Spectrum, response: Response, coefficients: FloatArray) -> float:
@@ -358,7 +346,7 @@ def _surrogate_r2(spectrum: Spectrum, response: Response, coefficients: FloatArr
 
 def _intercept(spectrum: Spectrum, response: Response, mixture: Mixture) -> Intercept | None:
     """Posterior of the intercept: `y_bar - z_bar' beta` plus noise of variance sigma^2 / sum w."""
-    if mixture.hidden:  # penalised: the coefficient of a column of ones
+    if mixture.matrix is not None:  # penalised: the coefficient of a column of ones
         first = np.eye(len(mixture.basis))[0]
         return Intercept(law=mixture.along(first, noise=0.0, offset=0.0))
     if not spectrum.flat:
@@ -386,6 +374,6 @@ def _r2_of_errors(answers: Answers, errors: Callable[[Answers], FloatArray]) -> 
 def _ridge_errors(mixture: Mixture, flat: bool, answers: Answers) -> FloatArray:
     """Each answer predicted by the fit to all others, for a regression with one lambda."""
     masks, pairs = answers.masks, find_pairs(answers.masks)
-    if mixture.hidden:
+    if mixture.matrix is not None:
         masks = np.column_stack([np.ones(len(masks)), masks])
     return leave_one_out(masks, answers.scores, answers.weights, mixture, flat=flat, pairs=pairs)

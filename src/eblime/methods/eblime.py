@@ -37,8 +37,6 @@ from eblime.methods.common import (
 )
 from eblime.posterior import Posterior
 
-__all__ = ["EBLIME", "PublishedGrid", "common_ridge"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedGrid:

@@ -14,8 +14,6 @@ from eblime.core.spectrum import decompose, respond
 from eblime.methods.common import bayesian_posterior, fixed_ridge, point_posterior
 from eblime.posterior import Posterior
 
-__all__ = ["LIME", "BayesLIME"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BayesLIME:
@@ -70,7 +68,7 @@ class BayesLIME:
         for target in answers:
             # the method is scale-free, so that standardising changes nothing
             response = respond(spectrum, target.scores, standardize=True)
-            mixture = fixed_ridge(spectrum, response, 1.0, hidden=int(penalised))
+            mixture = fixed_ridge(spectrum, response, 1.0, penalised=penalised)
             posteriors.append(bayesian_posterior(self.name, target, spectrum, response, mixture))
         return tuple(posteriors)
 
