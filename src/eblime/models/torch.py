@@ -216,10 +216,8 @@ def _in_precision(module: Any, images: Any) -> Any:
     import torch
 
     kinds = (tensor.dtype for tensor in module.parameters() if tensor.is_floating_point())
-    wanted = next(kinds, None)
-    if wanted is None or not isinstance(images, torch.Tensor) or not images.is_floating_point():
-        return images
-    return images.to(wanted)
+    floats = isinstance(images, torch.Tensor) and images.is_floating_point()
+    return images.to(next(kinds, images.dtype)) if floats else images
 
 
 def _to_tensor(array: NDArray[Any]) -> Any:
