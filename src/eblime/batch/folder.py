@@ -36,7 +36,7 @@ from eblime._field_checks import (
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
-from eblime.core.overall import many_least_squares
+from eblime.core.overall import least_squares
 from eblime.core.student import StudentLaw, summarise
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
@@ -326,25 +326,20 @@ def _least_squares_columns(explanations: Sequence[Explanation]) -> list[dict[str
     They are unknown for a method that estimates something else than the weighted linear fit, such
     as Shapley values.
     """
-    found: list[dict[str, Any]] = [{} for _ in explanations]
-    for intercept in (False, True):
-        chosen = [
-            (known, e)
-            for known, e in zip(found, explanations, strict=True)
-            if e.posterior.estimand.startswith(LINEAR_FIT)
-            and ("intercept" in e.posterior.extras) == intercept
-        ]
-        answers = [e.answers.varying for _, e in chosen]
-        problems = [(some.masks, some.scores, some.weights) for some in answers]
-        solved = many_least_squares(problems, intercept=intercept)
-        for (known, explanation), pair in zip(chosen, solved, strict=True):
-            if pair is not None:
-                estimate, se = pair
-                if (fixed := explanation.answers.fixed) is not None:  # which are zero
-                    places = np.cumsum(~fixed) - 1
-                    estimate, se = (np.where(fixed, 0.0, some[places]) for some in pair)
-                known["estimate"] = estimate
-                known["se"] = np.zeros_like(se) if explanation.exhaustive else se
+    found: list[dict[str, Any]] = []
+    for explanation in explanations:
+        post, answers = explanation.posterior, explanation.answers
+        found.append({})
+        if not post.estimand.startswith(LINEAR_FIT):
+            continue
+        known, intercept = answers.varying, "intercept" in post.extras
+        pair = least_squares(known.masks, known.scores, known.weights, intercept=intercept)
+        if pair is not None:
+            estimate, se = pair
+            if answers.fixed is not None:  # which are zero
+                places = np.cumsum(~answers.fixed) - 1
+                estimate, se = (np.where(answers.fixed, 0.0, some[places]) for some in pair)
+            found[-1] = {"estimate": estimate, "se": 0 * se if explanation.exhaustive else se}
     return found
 
 

@@ -19,16 +19,6 @@ from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 
-__all__ = [
-    "as_method",
-    "fit",
-    "fit_each",
-    "fit_inputs",
-    "fit_targets",
-    "is_quick",
-    "with_all_masks",
-]
-
 _FEW = 1_000  # masks; where all masks are fewer, they are repeated
 _MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly
 _ROWS = 10_000  # up to this many rows, twice the samples that lime draws
