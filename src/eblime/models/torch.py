@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice
+from eblime._lazy import import_extra
 from eblime._threads import at_fork
 from eblime._types import FloatArray
 from eblime.models.conversion import NeedsSoftmax, as_array, read_scores
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
 
 def import_torch() -> Any:
     """Import torch, or say how to install it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("torch is not installed: pip install 'eblime[torch]'.") from error
-    return torch
+    return import_extra("torch", "torch")
 
 
 @dataclass(frozen=True, slots=True)
