@@ -61,9 +61,9 @@ ALLOWED = {
         "tifffile",
     },
     "models": {
-        *("_checks", "_digest", "_repr", "_text", "_threads", "_types", "_warn", "protocols"),
+        *("_checks", "_digest", "_lazy", "_repr", "_text", "_threads", "_types", "_warn"),
         *("PIL", "narwhals", "numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers"),
-        "xgboost",
+        *("protocols", "xgboost"),
     },
     "scores": {"_checks", "_types", "models", "numpy", "torch"},
     "results": {
@@ -180,6 +180,8 @@ def imports(path):
                 found += [f"eblime.{alias.name}" for alias in node.names]
             else:
                 found.append(node.module)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "import_extra":
+            found.append(ast.literal_eval(node.args[0]))
         elif isinstance(node, ast.Constant) and path.name not in TABLES:
             # import_module("eblime.plot"), and "eblime.plot.charts:means" in a table
             named = re.fullmatch(r"(eblime(\.\w+)+)(:[\w.]+)?", str(node.value))
