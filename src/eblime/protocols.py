@@ -37,20 +37,10 @@ ALL_HIDDEN = -2  # the row number of the input with every feature hidden
 
 def masks_at(masks: FloatArray, rows: IntArray) -> FloatArray:
     """Masks by number: ones for the input itself, zeros for everything hidden."""
-    if rows.size and rows.min() >= 0:
-        return masks[_as_slice(rows)]
     found = np.ones((len(rows), masks.shape[1]))
     found[rows == ALL_HIDDEN] = 0
-    inside = np.flatnonzero(rows >= 0)
-    found[_as_slice(inside)] = masks[_as_slice(rows[inside])]
+    found[rows >= 0] = masks[rows[rows >= 0]]
     return found
-
-
-def _as_slice(rows: IntArray) -> IntArray | slice:
-    """Numbers that follow each other as a slice, which copies nothing; others as they are."""
-    if rows.size and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows
 
 
 def has_exact_ends(near: Neighbourhood) -> bool:
