@@ -132,15 +132,10 @@ def _channel_axis(shape: tuple[int, ...], axes: int, channels: Channels, kind: s
     if 4 * first <= min(last, *middle):
         return 0
     raise ValueError(
-        f"The channel axis of {_with_article(kind)} of shape {shape} is not clear; "
+        f"The channel axis of the {kind} of shape {shape} is not clear; "
         "set channels='first' or channels='last'."
         + (" To explain a volume, use `VolumeExplainer`." if kind == "image" else "")
     )
-
-
-def _with_article(kind: str) -> str:
-    """A volume, an image."""
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 # Segmentation
@@ -407,16 +402,14 @@ def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
         if rounded.min() < limits.min or rounded.max() > limits.max:
             raise ValueError(
                 f"`hide` must be between {limits.min} and {limits.max} for "
-                f"{_with_article(kind)} of {array.dtype}; got {rounded.min():g} to "
+                f"the {kind} of {array.dtype}; got {rounded.min():g} to "
                 f"{rounded.max():g}."
             )
         return np.asarray(rounded, dtype=array.dtype)
     with np.errstate(over="ignore"):
         cast = np.asarray(values, dtype=array.dtype)
     if not np.isfinite(cast).all():
-        raise ValueError(
-            f"`hide` must fit {_with_article(kind)} of {array.dtype}; its numbers are too large."
-        )
+        raise ValueError(f"`hide` must fit the {kind} of {array.dtype}; its numbers are too large.")
     low, high = cast.min(), cast.max()
     if (low < -1 or high > 2) and array.min() >= 0 and array.max() <= 1:
         raise ValueError(
