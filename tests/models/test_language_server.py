@@ -570,7 +570,7 @@ def test_a_key_that_a_server_returns_is_in_no_output(
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
 
     shown = repr((words, tables, caplog.text, [path.read_bytes() for path in files]))
-    assert "***" in shown
+    assert "***" in shown or leak is leak_in_page  # a page is not shown at all
     assert set(service.keys) == {f"Bearer {SECRET}"}
     for form in (SECRET, base64.b64encode(SECRET.encode()).decode().rstrip("=")):
         assert form not in shown

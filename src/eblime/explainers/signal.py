@@ -13,8 +13,6 @@ from eblime.domains.signal.scene import Hide, check_settings, read_signal
 from eblime.explainers.base import BaseExplainer
 from eblime.models.signal import LAYOUTS, SignalModel
 
-__all__ = ["SignalExplainer"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SignalExplainer(BaseExplainer):

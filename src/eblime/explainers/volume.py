@@ -12,8 +12,6 @@ from eblime.domains.readers import VOLUME_ENDINGS, read_scan
 from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume
 from eblime.explainers.base import BaseExplainer
 
-__all__ = ["VolumeExplainer"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VolumeExplainer(BaseExplainer):

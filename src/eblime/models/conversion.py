@@ -203,8 +203,8 @@ class NeedsSoftmax:
             )
         if self.needed:
             return True
-        sums_to_one = bool((abs(outputs.sum(1) - 1) <= _SUM).all())
-        needed = not (sums_to_one and bool((outputs >= 0).all()))
+        sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
+        needed = not (sums_to_one.all() and (outputs >= 0).all())
         if needed and self.needed is False:
             raise ValueError(
                 "The network's first outputs were probabilities, and these are not. Add a softmax "

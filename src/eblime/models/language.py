@@ -45,7 +45,6 @@ _TOKENS_CPU = 600  # the padding of larger batches costs a CPU more than they sa
 _LOGITS = 1 << 26  # in one forward pass
 _LONGEST_ERROR = 300  # characters of a server's message
 _LONGEST_REPLY = 8_000_000  # bytes
-_LONGEST_PAGE = 4000  # characters of a page whose text is shown
 _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
@@ -156,12 +155,12 @@ class TransformersModel:
     def __post_init__(self) -> None:
         """Refuse settings, networks and tokenizers that cannot work."""
         _check_generation(self.max_new_tokens, self.temperature)
-        config = getattr(self.model, "config", None)
-        if not descends(self.model, "torch", "Module") or config is None:
-            kind = type(self.model).__name__
-            raise TypeError(f"`model` must be a causal language model of transformers; got {kind}.")
-        if getattr(config, "is_encoder_decoder", False):
-            raise TypeError(f"`model` must be a decoder alone; {type(self.model).__name__} is not.")
+        kind, config = type(self.model).__name__, getattr(self.model, "config", None)
+        seq2seq = getattr(config, "is_encoder_decoder", config is None)
+        if seq2seq or not descends(self.model, "torch", "Module"):
+            raise TypeError(
+                f"`model` must be a causal language model of transformers, a decoder; got {kind}."
+            )
         if not getattr(self.tokenizer, "is_fast", False):
             kind = type(self.tokenizer).__name__
             raise TypeError(f"`tokenizer` must be a fast tokenizer of transformers; got {kind}.")
@@ -591,18 +590,16 @@ class ServerModel:
             cause = getattr(error, "reason", error)
             words = _short(clean(str(cause)) or type(cause).__name__)
             return self._error(f"did not answer: {words}", retry_after=0)
-        fine = status // 100 == 2
         try:
             content = clean(json.loads(raw))
         except (ValueError, RecursionError):
-            content = _plain(clean(raw.decode(errors="replace"))[:_LONGEST_PAGE])
-            if fine and len(raw) > _LONGEST_REPLY:
-                most = f"at most {_LONGEST_REPLY:,} bytes"
-                return self._error(f"must return {most}; it returned more", retry_after=0)
-            if fine:
-                wrong = f"must return JSON; it returned {content[:60]!r}"
-                return self._error(wrong, retry_after=0)
-        return content if fine else self._refusal(status, content, clean(reason), pause)
+            content = None  # such as a page
+        if status // 100 != 2:
+            return self._refusal(status, content, clean(reason), pause)
+        if content is None:
+            wrong = "JSON" if len(raw) <= _LONGEST_REPLY else f"at most {_LONGEST_REPLY:,} bytes"
+            return self._error(f"must return {wrong}", retry_after=0)
+        return content
 
     def _refusal(self, status: int, content: Any, reason: str, pause: str | None) -> ServerError:
         """The error of a reply with a status that does not mean success."""
@@ -695,11 +692,6 @@ def _without(value: Any, secrets: Sequence[str]) -> Any:
     elif isinstance(value, dict):
         return {_without(name, secrets): _without(v, secrets) for name, v in value.items()}
     return value
-
-
-def _plain(page: str) -> str:
-    """The text of a page of HTML, on one line."""
-    return " ".join(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", page, flags=re.S).split())
 
 
 def _seconds(header: str | None) -> float:

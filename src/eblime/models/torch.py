@@ -115,10 +115,9 @@ class TorchModel:
     @property
     def on_gpu(self) -> bool:
         """Whether the network is on a GPU, or will be moved to one."""
-        if self.device not in ("auto", "cpu"):
-            return True
         first = next(self.module.parameters(), None)
-        return first is not None and bool(first.device.type != "cpu")
+        home = "cpu" if first is None else first.device.type
+        return (home if self.device == "auto" else self.device) != "cpu"
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d).
@@ -198,12 +197,9 @@ def _device(name: Any, *, used: bool = False) -> Any:
         if used:
             torch.empty(0, device=device)
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
-        here = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
-        here += ["mps"] * torch.backends.mps.is_available()
         reason = str(error).partition("\n")[0].rstrip(".")
         raise ValueError(
-            f"`device` must be 'auto' or a device that torch has here, {', '.join(here)}; got "
-            f"{name!r}: {reason}."
+            f"`device` must be 'auto' or a device that torch has here; got {name!r}: {reason}."
         ) from error
     return device
 
