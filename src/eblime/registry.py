@@ -21,14 +21,14 @@ library in strings, so that a part can use one that imports it: results show pag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 if TYPE_CHECKING:
     from eblime.domains.record import Domain
-    from eblime.protocols import Kernel, Method
+    from eblime.protocols import Kernel
 
 __all__ = ["Kind", "find", "get", "names", "of_domain", "refresh", "register", "resolve"]
 
@@ -151,10 +151,6 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 @overload
 def find(kind: Literal["domains"], name: object, domain: str | None = None) -> Domain: ...
-@overload
-def find(
-    kind: Literal["methods"], name: object, domain: str | None = None
-) -> Callable[[], Method]: ...
 @overload
 def find(kind: Literal["kernels"], name: object, domain: str | None = None) -> Kernel: ...
 @overload
