@@ -185,7 +185,7 @@ class Segmenter:
         sides = array.shape[:-1]
         factor = self.factor(sides)
         if factor > 1:
-            array = _block_means(array, factor) / (255 if array.dtype == np.uint8 else 1)
+            array = block_means(array, factor) / (255 if array.dtype == np.uint8 else 1)
         first = array[(0,) * len(sides)]
         if (array == first).all():
             colour = "colour" if self.kind == "image" else "value"
@@ -305,7 +305,7 @@ def run_algorithm(name: str, array: FloatArray, **settings: Any) -> Labels:
     return np.asarray(getattr(segmentation, name)(array, **settings))
 
 
-def _block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
+def block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
     """Means over blocks of an array with channels last; edges are repeated to fill the blocks."""
     counts = [-(-n // factor) for n in array.shape[:-1]]
     padding = [(0, k * factor - n) for k, n in zip(counts, array.shape, strict=False)]

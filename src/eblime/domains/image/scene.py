@@ -24,6 +24,7 @@ from eblime.domains.composite import (
     Segmenter,
     array_checks,
     as_numbers,
+    block_means,
     centres,
     even_blocks,
     read_composite,
@@ -93,19 +94,8 @@ class ImageScene(ArrayScene):
         if self.shown.dtype != np.uint8:
             low, high = float(self.shown.min()), float(self.shown.max())
             low, high = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
-        return (_shrink(pixels, longest) - low) / max(high - low, 1e-300)
-
-
-def _shrink(pixels: NDArray[Any], longest: int | None) -> FloatArray:
-    """Average blocks of k x k pixels, for the smallest k; incomplete blocks are dropped."""
-    rows, columns = pixels.shape[:2]
-    k = 1 if longest is None else -(-max(rows, columns) // longest)
-    if k == 1:
-        return pixels.astype(np.float64)
-    down, across = min(k, rows), min(k, columns)
-    whole = pixels[: rows // down * down, : columns // across * across]
-    blocks = whole.reshape(rows // down, down, columns // across, across, -1)
-    return np.asarray(blocks.mean(axis=(1, 3), dtype=np.float64))
+        factor = 1 if longest is None else -(-max(pixels.shape[:2]) // longest)
+        return (block_means(pixels, factor) - low) / max(high - low, 1e-300)
 
 
 def slic(image: FloatArray, **params: Any) -> Labels:
