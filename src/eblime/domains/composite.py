@@ -43,81 +43,6 @@ def plain_array(values: Any, kind: str) -> NDArray[Any]:
         ) from error
 
 
-def as_numbers(given: Any, read: Any, kind: str, layouts: Sequence[str], also: str) -> NDArray[Any]:
-    """The checked numbers of an array, a tensor or lists.
-
-    For messages: what the user passed, what it is called, its possible shapes, the one without
-    channels first, and what else it may be.
-    """
-    array = plain_array(read, kind)
-    if array.dtype == object or array.dtype.kind not in "buif":
-        hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
-        raise TypeError(
-            f"`{kind}` must be an array of whole numbers or floats, {also}; got "
-            f"{type(given).__name__} of dtype {array.dtype}.{hint}"
-        )
-    if array.dtype.itemsize > 8:
-        raise TypeError(f"`{kind}` must have at most 8 bytes per number; got dtype {array.dtype}.")
-    axes = layouts[0].count(",") + 1
-    if array.ndim not in (axes, axes + 1) or 0 in array.shape:
-        batch = array.ndim == axes + 2 and len(array) == 1
-        raise ValueError(
-            f"`{kind}` must be one {kind} of shape {', '.join(layouts[:-1])} or {layouts[-1]}; got "
-            f"shape {array.shape}.{f' Pass `{kind}[0]`, without the batch axis.' if batch else ''}"
-        )
-    if np.ma.is_masked(given):
-        element = "pixels" if kind == "image" else "voxels"
-        raise ValueError(
-            f"`{kind}` must have no masked {element}; got "
-            f"{np.ma.getmaskarray(given).sum()}. Fill them, such as `{kind}.filled(0)`."
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"`{kind}` must be finite; got {array[bad]} at {bad}.")
-    return array
-
-
-def read_composite(
-    numbers: NDArray[Any],
-    segmenter: Segmenter,
-    segmentation: Segmentation,
-    hide: Hide,
-    channels: Channels,
-) -> dict[str, Any]:
-    """Cut checked numbers into features: the fields of a `Composite`.
-
-    The settings are those of `ImageExplainer`; "auto" finds an axis of channels that has length at
-    most 4, or is much shorter than the others.
-    """
-    kind, axes = segmenter.kind, segmenter.axes
-    shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
-    shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
-    axis = _channel_axis(shown.shape, axes, channels, kind)
-    if axis == 0 and getattr(hide, "shape", None) == shown.shape:
-        hide = np.moveaxis(plain_array(hide, kind), 0, -1)
-    stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
-    if stacked.shape[:-1] == (1,) * axes:
-        raise ValueError(
-            f"`{kind}` must have at least two {segmenter.element}s, so that it can be cut into "
-            f"{segmenter.features}; got shape {shown.shape}."
-        )
-    labels = segmenter.segment(stacked, segmentation)
-    hidden = hidden_version(stacked, labels, hide, kind)
-    if np.array_equal(hidden, stacked):
-        raise ValueError(
-            f"Hiding must change the {kind}; with this `hide` every hidden "
-            f"{segmenter.features[:-1]} looks like the shown one. Choose another, such as hide=0 "
-            "or hide='blur'."
-        )
-    back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
-    return {
-        "shown": shown,
-        "hidden": np.ascontiguousarray(back),
-        "labels": labels,
-        "channel_axis": axis,
-    }
-
-
 def _channel_axis(shape: tuple[int, ...], axes: int, channels: Channels, kind: str) -> int | None:
     """The axis of the channels, None for an array that has no more than its own axes."""
     if len(shape) == axes:
@@ -163,6 +88,71 @@ class Segmenter:
         """Refuse settings that no array of this kind can have."""
         check_choice("channels", channels, ("auto", "first", "last"))
         check_cut(segmentation, hide, self.known, HIDES, self.sides, (self.axes,))
+
+    def read_numbers(self, given: Any, read: Any, also: str) -> NDArray[Any]:
+        """The checked numbers of an array, a tensor or lists.
+
+        For messages: what the user passed, and what else it may be.
+        """
+        kind, axes, sides = self.kind, self.axes, self.sides[1:-1]
+        array = plain_array(read, kind)
+        if array.dtype == object or array.dtype.kind not in "buif":
+            hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
+            raise TypeError(
+                f"`{kind}` must be an array of whole numbers or floats, {also}; got "
+                f"{type(given).__name__} of dtype {array.dtype}.{hint}"
+            )
+        if array.dtype.itemsize > 8:
+            raise TypeError(
+                f"`{kind}` must have at most 8 bytes per number; got dtype {array.dtype}."
+            )
+        if array.ndim not in (axes, axes + 1) or 0 in array.shape:
+            batch = array.ndim == axes + 2 and len(array) == 1
+            raise ValueError(
+                f"`{kind}` must be one {kind} of shape ({sides}), ({sides}, C) or (C, {sides}); "
+                f"got shape {array.shape}."
+                + (f" Pass `{kind}[0]`, without the batch axis." if batch else "")
+            )
+        if np.ma.is_masked(given):
+            raise ValueError(
+                f"`{kind}` must have no masked {self.element}s; got "
+                f"{np.ma.getmaskarray(given).sum()}. Fill them, such as `{kind}.filled(0)`."
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise ValueError(f"`{kind}` must be finite; got {array[bad]} at {bad}.")
+        return array
+
+    def read(
+        self, numbers: NDArray[Any], segmentation: Segmentation, hide: Hide, channels: Channels
+    ) -> dict[str, Any]:
+        """Cut checked numbers into features: the fields of an `ArrayScene`.
+
+        "auto" finds an axis of channels that has length at most 4, or is much shorter than the
+        others.
+        """
+        shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
+        shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
+        axis = _channel_axis(shown.shape, self.axes, channels, self.kind)
+        if axis == 0 and getattr(hide, "shape", None) == shown.shape:
+            hide = np.moveaxis(plain_array(hide, self.kind), 0, -1)
+        stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
+        if stacked.shape[:-1] == (1,) * self.axes:
+            raise ValueError(
+                f"`{self.kind}` must have at least two {self.element}s, so that it can be cut into "
+                f"{self.features}; got shape {shown.shape}."
+            )
+        labels = self.segment(stacked, segmentation)
+        hidden = hidden_version(stacked, labels, hide, self.kind)
+        if np.array_equal(hidden, stacked):
+            raise ValueError(
+                f"Hiding must change the {self.kind}; with this `hide` every hidden "
+                f"{self.features[:-1]} looks like the shown one. Choose another, such as hide=0 "
+                "or hide='blur'."
+            )
+        back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
+        hidden = np.ascontiguousarray(back)
+        return {"shown": shown, "hidden": hidden, "labels": labels, "channel_axis": axis}
 
     def segment(self, array: NDArray[Any], segmentation: Segmentation) -> Labels:
         """Cut an array with channels last; a function gets it as floats in [0, 1] without alpha."""

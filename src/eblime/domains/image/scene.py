@@ -23,11 +23,9 @@ from eblime.domains.composite import (
     Segmentation,
     Segmenter,
     array_checks,
-    as_numbers,
     block_means,
     centres,
     even_blocks,
-    read_composite,
     run_algorithm,
 )
 from eblime.domains.image.photo import is_photo, open_photo
@@ -159,15 +157,14 @@ def read_image(
     image: Any, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
-    return ImageScene(**read_composite(as_pixels(image), SEGMENTER, segmentation, hide, channels))
+    return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
 
 
 def as_pixels(image: Any) -> NDArray[Any]:
     """The checked pixels of a path, an open file, a PIL image or an array."""
     is_array = isinstance(image, np.ndarray) or not is_photo(image)
-    layouts = ("(H, W)", "(H, W, C)", "(C, H, W)")
     pixels = image if is_array else open_photo(image)
-    return as_numbers(image, pixels, "image", layouts, "a PIL image or a path")
+    return SEGMENTER.read_numbers(image, pixels, "a PIL image or a path")
 
 
 def _scores_fit(scene: ImageScene) -> bool:
