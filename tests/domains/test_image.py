@@ -309,7 +309,7 @@ REFUSED = [
         photo(),
         {"segmentation": np.zeros((6, 8), int)},
         ValueError,
-        r"height and width \(60, 80\); got \(6, 8\)",
+        r"sides \(60, 80\); got \(6, 8\)",
     ),
     (photo(), {"segmentation": np.zeros((60, 80))}, TypeError, r"whole numbers; got dtype float64"),
     (photo(), {"hide": "black"}, ValueError, r"`hide` must be one of 'mean', 'blur'; got 'black'"),

@@ -73,7 +73,6 @@ class Segmenter:
     kind: str  # "image"
     features: str  # "superpixels"
     sides: str  # "(H, W)"
-    sides_in_words: str  # "height and width"
     element: str  # "pixel"
     known: Mapping[str, Callable[..., Labels]]  # array in [0, 1] with channels last -> labels
     regular: str  # the algorithm in `known` that looks at the shape alone
@@ -165,7 +164,7 @@ class Segmenter:
         else:
             labels = np.asarray(segmentation)
         advice = f"('slic', {{'compactness': 1.0}}), or use {self.regular!r}"
-        words = f"{self.kind}'s {self.sides_in_words}"
+        words = f"{self.kind}'s sides"
         return relabel(labels, array.shape[:-1], words, self.features, advice)
 
     def _cut(self, array: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
@@ -473,13 +472,17 @@ def array_checks(axes: int) -> dict[str, checks.Check]:
 
 
 def _labels_fit(scene: ArrayScene) -> bool:
-    """Whether each element has a label, each label 0 .. p - 1 an element, and p is allowed."""
+    """Whether each element has a label."""
     axis, shape = scene.channel_axis, scene.shown.shape
     sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
-    if scene.labels.dtype != np.intp or scene.labels.shape != sides or scene.labels.min() < 0:
+    return are_labels(scene.labels, sides)
+
+
+def are_labels(labels: NDArray[Any], shape: tuple[int, ...]) -> bool:
+    """Whether labels have this shape and are 0 .. p - 1, each at least once, and p is allowed."""
+    if labels.dtype != np.intp or labels.shape != shape or labels.min() < 0:
         return False
-    few = bool(scene.labels.max() < checks.MOST_FEATURES)
-    return few and bool(np.bincount(scene.labels.ravel()).all())
+    return bool(labels.max() < checks.MOST_FEATURES and np.bincount(labels.ravel()).all())
 
 
 ARRAY_RULES: Mapping[str, Callable[[Any], bool]] = {

@@ -140,7 +140,6 @@ SEGMENTER = Segmenter(
     kind="image",
     features="superpixels",
     sides="(H, W)",
-    sides_in_words="height and width",
     element="pixel",
     known=SEGMENTATIONS,
     regular="grid",

@@ -14,7 +14,7 @@ from scipy import fft, ndimage
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.composite import Labels, Segmentation, check_cut, relabel
+from eblime.domains.composite import Labels, Segmentation, are_labels, check_cut, relabel
 from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
@@ -509,11 +509,7 @@ def _labels_fit(scene: SignalScene) -> bool:
     if scene.bands is not None:
         inner = np.array_equal(scene.bands[1:, 0], scene.bands[:-1, 1])
         return inner and bool((np.diff(scene.bands, axis=1) > 0).all())
-    labels = scene.labels
-    if labels is None or labels.dtype != np.intp or labels.shape != scene.signal.shape:
-        return False
-    few = bool(labels.min() >= 0 and labels.max() < checks.MOST_FEATURES)
-    return few and bool(np.bincount(labels.ravel()).all())
+    return scene.labels is not None and are_labels(scene.labels, scene.signal.shape)
 
 
 _FIELDS = {

@@ -107,7 +107,6 @@ SEGMENTER = Segmenter(
     kind="volume",
     features="regions",
     sides="(D, H, W)",
-    sides_in_words="three sides",
     element="voxel",
     known=SEGMENTATIONS,
     regular="blocks",
