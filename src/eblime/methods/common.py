@@ -54,9 +54,7 @@ class Regression:
     answers: Answers
     spectrum: Spectrum
     response: Response
-    pairs: Pairs | None = (
-        None  # complements, of which only the odd part counts
-    )
+    pairs: Pairs | None = None  # complements, of which only the odd part counts
     effect: float = 1.0  # how many masks count as one (`design_effect`)
 
     def evidence(self, *, a: float = 0.0, b: float = 0.0) -> Evidence:
