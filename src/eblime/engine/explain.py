@@ -23,8 +23,6 @@ from eblime.engine.state import State, whole_scene
 from eblime.protocols import Composite, Design, Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
 
-__all__ = ["Source", "explain", "explanations", "fit_together", "source_of"]
-
 _MOST_MASKS = 10_000_000  # of an explanation that is continued
 
 

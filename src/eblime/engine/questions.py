@@ -18,8 +18,6 @@ from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels, columns_of
 from eblime.protocols import INPUT_ITSELF, Neighbourhood, Scene
 
-__all__ = ["PendingReply", "Question", "Remembered", "Reply", "open_cache", "open_model"]
-
 OVER_BUDGET = "the number of model calls allowed by max_calls was reached"
 INTERRUPTED = "interrupted by the user"
 _NEAR = 1e-3  # of the range of an output: how far two answers of one model to one input may differ
@@ -83,9 +81,11 @@ class PendingReply:
         self.question, self._section = question, section
         n_before = 0 if question.before is None else len(question.before)
         numbers = np.concatenate([[INPUT_ITSELF], np.arange(n_before), rows]).astype(np.intp)
-        keys = near.keys(numbers) if section is not None or near.exact else None
+        repeats = None if section is not None else getattr(near, "repeats", None)
+        same = None if repeats is None else repeats(numbers)
+        keys = [] if same is not None else near.keys(numbers)
         # the number of the first input that is the same; -1 is the input itself
-        self._earlier = _first_equal(near, numbers, keys)[1 + n_before :] - 1
+        self._earlier = (_first_equal(keys) if same is None else same)[1 + n_before :] - 1
         known, places = self._earlier < n_before, np.arange(len(rows))  # asked before
         self._known = np.flatnonzero(known)
         self._source = np.where(known, places, self._earlier - n_before)
@@ -217,14 +217,10 @@ class PendingReply:
         )
 
 
-def _first_equal(near: Neighbourhood, numbers: IntArray, keys: Sequence[bytes] | None) -> IntArray:
-    """For each perturbed input, the position of the first one that is the same."""
-    if keys is not None:
-        first: dict[bytes, int] = {}
-        return np.array([first.setdefault(key, k) for k, key in enumerate(keys)], dtype=np.intp)
-    repeats: Any = getattr(near, "repeats", None)
-    found = None if repeats is None else repeats(numbers)
-    return np.arange(len(numbers)) if found is None else found
+def _first_equal(keys: Sequence[bytes]) -> IntArray:
+    """For each key, the position of the first one that is the same."""
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(key, k) for k, key in enumerate(keys)], dtype=np.intp)
 
 
 def _check_outputs(stored: FloatArray, n: int) -> None:

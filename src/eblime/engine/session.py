@@ -20,8 +20,6 @@ from eblime.engine.state import State, begin
 from eblime.protocols import Design, Subject
 from eblime.stopping.rule import Rule, Verdict, is_due, next_total
 
-__all__ = ["Session", "design_of"]
-
 
 class Session:
     """One input on its way to an explanation: what was asked and answered, and what to ask next.

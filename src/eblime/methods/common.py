@@ -19,6 +19,7 @@ from eblime.core.fit_quality import (
     leave_one_out,
     score_range,
     share_of_others,
+    without_each,
 )
 from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import PointMass, PointValue
@@ -278,6 +279,7 @@ def _leave_out(
     opens = np.zeros(n + 1, dtype=bool)
     if pairs is not None:
         opens[pairs.first] = True  # its complement comes next
+    total = np.linalg.norm(spectrum.root)
     squares, start, step = np.zeros((p, p)), 0, max(_ROWS, _BLOCK // p)
     while start < n:
         stop = min(start + step, n)
@@ -292,21 +294,13 @@ def _leave_out(
             some = rows[few]
             free[few] = most[block][few] - np.einsum("np,np->n", some @ exact, some)
             missed[block][few] += some @ moved
-        free = np.maximum(free, _MET)
-        error, left = missed[block].copy(), missed[block] / free
-        missed[block] = left
-        if pairs is not None:
-            first = np.flatnonzero(opens[block])
-            second = first + 1
-            cross = -np.einsum("np,np->n", turned[first], rows[second])
-            if spectrum.flat:
-                root = spectrum.root[block]
-                cross -= root[first] * root[second] / (spectrum.root @ spectrum.root)
-            det = np.maximum(free[first] * free[second] - cross**2, _MET)
-            own = missed[block]
-            own[first] = (free[second] * error[first] - cross * error[second]) / det
-            own[second] = (free[first] * error[second] - cross * error[first]) / det
-        rows *= left[:, None]
+        error, free = missed[block], np.maximum(free, _MET)
+        first = np.flatnonzero(opens[block])
+        mean = spectrum.flat * spectrum.root[block] / total
+        cross = -np.einsum("np,np->n", turned[first], rows[first + 1])
+        cross -= mean[first] * mean[first + 1]
+        rows *= (error / free)[:, None]
+        missed[block] = without_each(error, free, cross, first, first + 1)[0]
         if pairs is not None:
             rows[first] += rows[first + 1]
             rows = np.delete(rows, first + 1, axis=0)

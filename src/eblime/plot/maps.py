@@ -5,6 +5,7 @@ Large photos are drawn at screen resolution; the axes keep the pixel coordinates
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from eblime.plot.style import (
     sign_bar,
     sign_colour,
     signed_shares,
+    uncertain,
 )
 from eblime.results.explanation import Explanation
 from eblime.results.indices import Interactions
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("Canvas", "canvas", "importance_map", "interaction_map", "mean_map", "painted"),
-    *("posterior_maps", "sign_map", "top_k_map", "uncertainty_map"),
+    *("posterior_maps", "remarks", "sign_map", "top_k_map", "uncertainty_map"),
 ]
 
 
@@ -74,9 +76,8 @@ def importance_map(
         drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
     _numbers(drawn, drawing, order, numbered, top)
     sign_bar(drawn, most, "importance", diverging(_STRONGEST))
-    if (shares[order[:top]] == 0).any():
-        drawn.set_xlabel("grey outline: the 95 % interval contains zero", fontsize="small")
-    return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}")
+    below = remarks(explanation, order[:top])
+    return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}", below)
 
 
 def painted(drawing: Canvas, shares: FloatArray, top: IntArray) -> FloatArray:
@@ -155,8 +156,8 @@ def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     """
     check_count("top", top)
     chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
-    title, words = f"P(among the top {top})", "about the fit, not about what is there"
-    return _field(explanation, chance, title, ax, limits=(0, 1), below=words)
+    title, below = f"P(among the top {top})", ["about the fit, not about what is there"]
+    return _field(explanation, chance, title, ax, limits=(0, 1), below=below)
 
 
 def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
@@ -204,7 +205,7 @@ def _field(
     colours: Any = "viridis",
     limits: tuple[float | None, float | None] = (None, None),
     unit: str = "",
-    below: str = "",
+    below: Sequence[str] = (),
 ) -> Axes:
     """One number per superpixel as a colour; the photo stays visible in grey."""
     drawing = canvas(explanation)
@@ -214,8 +215,7 @@ def _field(
     field = drawing.show(drawn, painted, cmap=colours, vmin=limits[0], vmax=limits[1], alpha=0.72)
     drawing.show(drawn, drawing.edges())
     drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=unit)
-    drawn.set_xlabel(below, fontsize="small")
-    return _finish(drawn, drawing, explanation, title)
+    return _finish(drawn, drawing, explanation, title, [*remarks(explanation), *below])
 
 
 def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: int) -> None:
@@ -244,7 +244,9 @@ def _target(drawn: Axes, drawing: Canvas, explanation: Explanation) -> None:
         drawing.outline(drawn, drawing.reduce(score["mask"]) > 0, MARK, **style)
 
 
-def _finish(drawn: Axes, drawing: Canvas, explanation: Explanation, title: str) -> Axes:
+def _finish(
+    drawn: Axes, drawing: Canvas, explanation: Explanation, title: str, below: Sequence[str]
+) -> Axes:
     """Remove the ticks, show the whole image, set the title; in two lines above a narrow image."""
     _target(drawn, drawing, explanation)
     drawn.set_xticks([])
@@ -255,12 +257,18 @@ def _finish(drawn: Axes, drawing: Canvas, explanation: Explanation, title: str) 
     scene: Any = explanation.scene
     name = caption(explanation.label, 44 if scene.scores else 24)
     drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
-    post = explanation.posterior
-    if not post.constant and prediction_r2(post) < _UNRELIABLE:
-        words = f"{post.fit_label(2, 'R²')}: do not rely on this map"
-        below = "\n".join(filter(None, [words, drawn.get_xlabel()]))
-        drawn.set_xlabel(below, fontsize="small")
+    drawn.set_xlabel("\n".join(below), fontsize="small")
     return drawn
+
+
+def remarks(explanation: Explanation, top: IntArray | None = None) -> list[str]:
+    """What is written below a map: that its fit predicts little, that some `top` are uncertain."""
+    post, found = explanation.posterior, []
+    if not post.constant and prediction_r2(post) < _UNRELIABLE:
+        found.append(f"{post.fit_label(2, 'R²')}: do not rely on this map")
+    if top is not None and uncertain(explanation)[top].any():
+        found.append("grey outline: the 95 % interval contains zero")
+    return found
 
 
 _LONGEST = 1000  # pixels drawn along the longer side

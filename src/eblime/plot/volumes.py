@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
-from eblime.plot.maps import Canvas, painted
+from eblime.plot.maps import Canvas, painted, remarks
 from eblime.plot.style import (
     axes,
     caption,
@@ -130,16 +130,15 @@ def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
     if signed:
         low, high = -max(-low, high), max(-low, high)
     channel = scene.channel_axis
-    if channel is None:
-        values = scene.shown[drawn].astype(np.float32)
-    else:
-        values = np.moveaxis(scene.shown, channel, 0)[(slice(None), *drawn)].mean(axis=0)
-    values -= low
-    values /= max(high - low, 1e-300)
+    values = scene.shown[None] if channel is None else np.moveaxis(scene.shown, channel, 0)
+    values = values[(slice(None), *drawn)]
+    grey, span = np.empty(values.shape[1:], np.float32), max(high - low, 1e-300)
+    for k in range(len(grey)):  # a copy of a large volume would take much memory
+        grey[k] = (values[:, k].mean(axis=0, dtype=np.float64) - low) / span
     sizes = (1.0, 1.0, 1.0) if scene.spacing is None else tuple(scene.spacing)
     lengths = np.array(scene.labels.shape) * sizes
     return Sections(
-        grey=values,
+        grey=grey,
         labels=scene.labels[drawn],
         full=scene.labels,
         steps=steps,
@@ -170,8 +169,9 @@ def slices(
     >>> corner = lambda batch: batch[:, :4, :4, :4].mean(axis=(1, 2, 3))
     >>> explainer = eblime.VolumeExplainer(corner, segmentation=("blocks", {"n": 2}), hide=0)
     >>> e = explainer.explain(np.ones((8, 8, 8)), rng=0)
-    >>> eblime.plot.slices(e).get_title("left")
-    'output: top 5'
+    >>> print(eblime.plot.slices(e).get_title("left"))
+    output: top 5
+    grey outline: the 95 % interval contains zero
     """
     cut = sections_of(explanation)
     first = int(explanation.posterior.order()[0])
@@ -202,8 +202,8 @@ def projections(explanation: Explanation, *, top: int = 5, ax: Axes | None = Non
     >>> corner = lambda batch: batch[:, :4, :4, :4].mean(axis=(1, 2, 3))
     >>> explainer = eblime.VolumeExplainer(corner, segmentation=("blocks", {"n": 2}), hide=0)
     >>> e = explainer.explain(np.ones((8, 8, 8)), rng=0)
-    >>> eblime.plot.projections(e).get_title("left")
-    'output: top 5, projections'
+    >>> eblime.plot.projections(e, top=1).get_title("left")
+    'output: top 1, projections'
     """
     cut, order = sections_of(explanation, "projections"), explanation.posterior.order()
     panels = [cut.projection(axis, order) for axis in range(3)]
@@ -247,8 +247,8 @@ def _draw(
     drawn.set_axis_off()
     sign_bar(drawn, float(np.abs(post.mean).max()) or 1.0, "importance", diverging(0.75))
     words = f"top {min(top, len(order))}" + ("" if cross is not None else ", projections")
-    words += ", grey: the 95 % interval contains zero" * bool((shares[order[:top]] == 0).any())
     title = f"{caption(explanation.label, 24)}: {words}"
+    title = "\n".join([title, *remarks(explanation, order[:top])])
     drawn.set_title(title, fontsize="medium", loc="left", pad=18)
     return drawn
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime._field_checks import LARGEST
 from eblime._files import write_whole
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
@@ -109,17 +108,12 @@ def report(
         levels=len(LEVELS),
         level=LEVELS.index(0.95),
         shown=_SHOWN,
-        top_k_note=_top_k_note(listed),
+        top_k_note=_TOP_K_NOTE,
+        pictures=any(entry.scene.domain in _PICTURES for entry in listed),
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
     return page
-
-
-def _top_k_note(listed: Sequence[Explanation]) -> str:
-    """What P(top k) is; of pictures, also what it is not."""
-    found = ": it is not the probability that the object or the defect is there."
-    return _TOP_K_NOTE + (found if any(e.scene.domain in _PICTURES for e in listed) else ".")
 
 
 def _comparison(compared: Comparison, k: int) -> dict[str, Any]:
@@ -176,7 +170,7 @@ def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
     for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
         if isinstance(entry, (list, tuple)) and len(entry) == 2:
             label, chance = entry
-            if isinstance(chance, (int, float)) and abs(chance) < LARGEST:
+            if isinstance(chance, (int, float)) and abs(chance) < 1e300:
                 found.append((str(label), float(chance)))
     return found
 

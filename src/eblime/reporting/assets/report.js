@@ -280,7 +280,7 @@
       const chosen = percent(this.data.levels[level]);
       const hatch = this.root.querySelector("figure .hatch") ? "Hatched" : "Without colour";
       const uncoloured = this.hasIntervals && (measure === "mean" || hatch === "Hatched") ? ` ${hatch}: the ${chosen} interval contains zero.` : "";
-      const underlined = this.isText && this.hasIntervals && measure !== "mean" ? ` Underlined: the ${chosen} interval excludes zero.` : "";
+      const underlined = this.isText && this.hasIntervals ? ` Underlined: the ${chosen} interval excludes zero.` : "";
       make("span", { class: "scale-words" }, this.legend, scale.words + uncoloured + underlined);
     }
 
