@@ -111,7 +111,7 @@ def test_other_inputs_never_replace_damaged_ones(run, finished, explainer):
     """A different stream is refused, and the original one still resumes the run."""
     flip(chunk_file(run), random.Random(4))
     part_file(run, 1).unlink()
-    with pytest.raises(ValueError, match="was created with other inputs: 8 with"):
+    with pytest.raises(ValueError, match="was created with inputs="):
         eblime.explain_many(explainer, iter(ROWS[1:9]), run, part_size=4)
     assert chunk_file(run).exists()
     again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)

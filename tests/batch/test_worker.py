@@ -11,7 +11,7 @@ from together import explain_together
 
 import eblime
 from eblime import registry
-from eblime.batch import processes, worker
+from eblime.batch import worker
 from eblime.batch.overview import overview
 from eblime.batch.worker import on_gpu
 from eblime.domains.record import Domain
@@ -212,10 +212,10 @@ def test_a_pipeline_asks_all_rounds_from_one_thread(tmp_path, monkeypatch):
 
 
 def test_a_pipeline_goes_on_while_a_part_is_written(tmp_path, monkeypatch):
-    """The GPU does not wait for files; every part is written, and marked before it is done."""
+    """The GPU does not wait for files; every part is written."""
     import threading
 
-    asked, waits, marked = [], [], []
+    asked, waits = [], []
     second = threading.Event()
 
     def model(batch):
@@ -234,11 +234,9 @@ def test_a_pipeline_goes_on_while_a_part_is_written(tmp_path, monkeypatch):
     second.clear()
     monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)
     monkeypatch.setattr(worker, "write_part", write)
-    monkeypatch.setattr(processes, "_mark", lambda folder, part, *args: marked.append(part))
     piped = eblime.explain_many(explainer, INPUTS, tmp_path / "b", part_size=1)
 
     assert all(waits)
-    assert sorted(marked) == [*range(len(INPUTS))]
     pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
 
 

@@ -15,7 +15,7 @@ import platform
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
@@ -41,14 +41,7 @@ from eblime.core.student import StudentLaw, summarise
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
-__all__ = [
-    *("DamagedFileError", "Rows", "check_manifest", "count_failures", "done_parts"),
-    *("entry_rows", "map_parts", "missing_parts", "open_parquet"),
-    *("part_count", "part_files", "part_numbers", "part_schema", "read_checked", "read_manifest"),
-    *("read_part", "read_table", "refuse_link", "refuse_links", "remove_leftovers"),
-    *("with_checksum", "write_checked", "write_part"),
-]
-
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 Entry = tuple[int, str, Sequence[Explanation] | BaseException]  # number, name, and what came of it
 # columns that are known, for each explanation or failed input: one value, an array, or a list
@@ -61,8 +54,8 @@ _HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link mus
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
 _TEMPORARY = (
-    *(".manifest.json.*.tmp", ".in-progress.json.*.tmp", ".failures.csv.*.tmp"),
-    *(".part-*.tmp", "explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
+    *(".manifest.json.*.tmp", ".failures.csv.*.tmp", ".part-*.tmp"),
+    *("explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
 )
 DETAILS = {  # columns of `Explanation.details` that runs store; null where a domain has none
     "value": "string",
@@ -486,19 +479,31 @@ def read_table(
     return file.read(columns, use_threads=False)
 
 
-def map_parts(function: Callable[[int, str], Result], files: Mapping[int, str]) -> Iterator[Result]:
-    """Call a function with every part and its file, several at a time; results come in order.
+def map_ahead(
+    pool: Executor,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    ahead: int,
+    *,
+    eager: bool = False,
+) -> Iterator[Result]:
+    """Call a function with items in a pool; results come in order, and so many wait to be used.
 
-    Only a few results wait to be used, so that the parts of a large run are not all in memory.
+    `eager` yields a result as soon as it is there, instead of staying ahead.
     """
-    with ThreadPoolExecutor(_READERS) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for part, name in files.items():
-            waiting.append(pool.submit(function, part, name))
-            if len(waiting) > _READERS:
-                yield waiting.popleft().result()
-        while waiting:
+    waiting: deque[Future[Result]] = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        while waiting and (len(waiting) > ahead or (eager and waiting[0].done())):
             yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def map_parts(function: Callable[[int, str], Result], files: Mapping[int, str]) -> Iterator[Result]:
+    """Call a function with every part and its file, several at a time; results come in order."""
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from map_ahead(pool, lambda item: function(*item), files.items(), _READERS)
 
 
 def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:

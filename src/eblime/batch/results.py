@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from matplotlib.axes import Axes
 
-__all__ = ["Run", "open_run"]
-
 By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
