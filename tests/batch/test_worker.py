@@ -1,5 +1,6 @@
 """Runs work for every explainer: domains of other packages, and designs that ask in rounds."""
 
+import pickle
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -281,6 +282,13 @@ def test_a_domain_of_another_package_runs(tmp_path, monkeypatch):
     assert "whole pieces" in run.failures()["error"][0]
     assert set(run.summary()["feature"]) == set(rows["feature"])
     assert "Importance over all inputs" in overview(run)
+
+
+def test_an_explainer_of_an_own_domain_can_be_sent_to_workers():
+    """Its record has no function without a name."""
+    explainer = pickle.loads(pickle.dumps(series_explainer(Counting())))
+
+    assert explainer.kind.name == "series"
 
 
 def test_other_settings_of_a_domain_are_refused(tmp_path):

@@ -10,12 +10,11 @@ import hashlib
 import io
 import json
 import os
-import sys
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol, runtime_checkable
@@ -24,7 +23,7 @@ import numpy as np
 
 from eblime._digest import UnknownContentError, digest_of
 from eblime._repr import stable_repr
-from eblime.batch.folder import open_parquet, read_checked, write_checked
+from eblime.batch.folder import read_checked, read_parquet, write_checked
 from eblime.batch.location import Location, arrow
 from eblime.domains.image.photo import PHOTO_ENDINGS
 from eblime.domains.image.scene import as_pixels
@@ -334,44 +333,36 @@ def _footer(file: Location) -> Any:
 
 
 class _Group:
-    """A row group, of which one block of rows is in memory at a time.
+    """A row group, of which two blocks of rows are in memory at a time.
 
-    Blocks that are asked for in order are read once. For an earlier block it starts again.
+    Rows that are asked for in order are read once. For an earlier row it starts again.
     """
 
     def __init__(self, file: str, group: int) -> None:
         self._file, self._group = file, group
         self._lock = Lock()
-        self._blocks: Iterator[Any] = iter(())
-        self._next = sys.maxsize  # number of the block that comes next
+        self._held: deque[tuple[int, Any]] = deque(maxlen=2)  # first row of each block, and a frame
+        self._end = 0  # row that comes next
 
-    def block(self, number: int) -> Any:
-        """A block as an Arrow table."""
+    def block(self, row: int) -> tuple[int, Any]:
+        """The first row of the block that a row is in, and its frame."""
         with self._lock:
-            if number < self._next:
-                self._blocks, self._next = self._read(), 0
-            skipped, self._next = number - self._next, sys.maxsize  # in case of an error
-            block = next(islice(self._blocks, skipped, None), None)
-            if block is None:
-                raise ValueError(f"{self._file} has fewer rows than at the start of the run.")
-            self._next = number + 1
-            return block
+            if not self._held or row < self._held[0][0]:
+                self._frames, self._end = self._read(), 0
+            while row >= self._end:
+                self._held.append((self._end, next(self._frames)))
+                self._end += len(self._held[-1][1])
+            first, frame = next(held for held in reversed(self._held) if held[0] <= row)
+            return first, frame
 
     def _read(self) -> Iterator[Any]:
         """All blocks in order; not even the encoded row group is in memory as a whole."""
-        pa, pq = arrow()
+        _, pq = arrow()
         system, path = Location(self._file).open()
         options = {"pre_buffer": False, "buffer_size": _BUFFER}
-        held: list[Any] = []  # a batch may be shorter than asked for
         with pq.ParquetFile(path, filesystem=system, **options) as file:
             for batch in file.iter_batches(_BLOCK, row_groups=[self._group], use_threads=False):
-                held.append(batch)
-                while sum(map(len, held)) >= _BLOCK:
-                    table = pa.Table.from_batches(held)
-                    yield table.slice(0, _BLOCK)
-                    held = table.slice(_BLOCK).to_batches()
-        if held:
-            yield pa.Table.from_batches(held)
+                yield batch.to_pandas()
 
 
 @lru_cache(maxsize=2)
@@ -380,18 +371,13 @@ def _group(file: str, group: int, fingerprint: str) -> _Group:
     return _Group(file, group)
 
 
-@lru_cache(maxsize=4)
-def _block(file: str, group: int, block: int, fingerprint: str) -> tuple[Any, Any]:
-    """Row labels, if the frame had any when it was written, and some rows of a group."""
-    import pandas as pd
-
-    frame = _group(file, group, fingerprint).block(block).to_pandas()
-    return None if isinstance(frame.index, pd.RangeIndex) else frame.index, frame
-
-
 def _rows(file: str, group: int, row: int, fingerprint: str) -> tuple[Any, Any, int]:
     """Labels and rows of the block that a row is in, and its position among them."""
-    return *_block(file, group, row // _BLOCK, fingerprint), row % _BLOCK
+    import pandas as pd
+
+    first, frame = _group(file, group, fingerprint).block(row)
+    labels = None if isinstance(frame.index, pd.RangeIndex) else frame.index
+    return labels, frame, row - first
 
 
 # Streams from files and Ray
@@ -563,7 +549,7 @@ _KINDS: dict[str, tuple[type, Callable[[Any], bytes], Callable[[bytes], Any]]] =
 @lru_cache(maxsize=2)
 def _chunk(address: str, fingerprint: str) -> tuple[Names, Any]:
     """The names and inputs of a chunk."""
-    table = open_parquet(read_checked(Location(address))).read(use_threads=False)
+    table = read_parquet(read_checked(Location(address)))
     names = table.column(_NAME).to_pylist()
     table = table.drop_columns([_NAME])
     for column, (_, _, decode) in _KINDS.items():

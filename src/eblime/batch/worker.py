@@ -243,11 +243,11 @@ def _compare_model(worker: Worker) -> None:
     code of functions does not show, such as other functions that they call.
     """
     job = worker.job
-    files = [*part_files(job.folder).items()]
+    files = [*part_files(job.folder).values()]
     answers, certain = [], True
-    for part, name in dict.fromkeys([*files[:1], *files[-1:]]):
+    for name in dict.fromkeys([*files[:1], *files[-1:]]):
         try:
-            table, about = read_part(job.folder, job.run, part, name)
+            table, about = read_part(job.folder, job.run, name)
         except (OSError, ValueError):  # a damaged part is done again
             continue
         for setting in sorted({*about, *worker.about}):
