@@ -27,12 +27,6 @@ from eblime.results.explanation import Explanation
 from eblime.results.indices import every_index
 from eblime.results.notes import fit_sentence, is_poor_fit, notes, stop_sentence
 
-__all__ = [
-    *("LEVELS", "describe_input", "describe_kernel", "describe_object", "page_data", "report"),
-    "settings",
-]
-
-
 _SHOWN = 12  # rows before "Show all"
 _CLASSES = 10  # listed on a page
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)

@@ -16,8 +16,6 @@ from eblime.posterior import Posterior
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
-__all__ = ["describe_estimand"]
-
 _LONGEST = 400  # longer representations of kernels, from files, are not parsed
 _INTERCEPTS = {
     f"{LINEAR_FIT}free intercept": "a free intercept",

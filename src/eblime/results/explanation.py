@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     import shapiq
     from matplotlib.axes import Axes
 
-__all__ = ["Explanation"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Explanation:

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
     from eblime.results.explanation import Explanation
 
-__all__ = [
-    *("Interactions", "by_quadrature", "check_game", "every_index", "index_posterior"),
-    *("index_posteriors", "own_kernel", "own_width", "pair_interactions", "posteriors_by_width"),
-    "with_own_kernel",
-]
-
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
 _PAIRS = {"banzhaf": "Banzhaf interactions", "shapley": "Shapley interactions"}
 
