@@ -24,7 +24,7 @@ ALLOWED = {
     "_types": {"numpy"},
     "_version": set(),
     "_lazy": set(),
-    "_repr": set(),
+    "_repr": {"_text", "numpy"},
     "_files": set(),
     "_text": set(),
     "_checks": {"_types", "numpy"},
@@ -90,8 +90,8 @@ ALLOWED = {
         *("results", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "reporting": {
-        *("_checks", "_files", "_text", "_types", "_version", "kernels", "plot", "posterior"),
-        *("protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
+        *("_checks", "_files", "_repr", "_text", "_types", "_version", "kernels", "plot"),
+        *("posterior", "protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
     },
     # replacements of other libraries
     "compat": {
