@@ -37,6 +37,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRefitted:
+    """The method of an explanation that cannot be fitted to its answers again.
+
+    It is not installed, or it is a system that is not a regression of its answers.
+    """
+
+    name: str
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Refused."""
+        raise ValueError(
+            f"{self.name} cannot fit answers again: it is not installed here, or no regression. "
+            "Choose a method, such as refit('lime')."
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Explanation:
     """Why the model gave this score to this input, and how certain that is.
