@@ -308,8 +308,8 @@ class Explanation:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence", "width"; for images also "map", "mean_map", "uncertainty", "top_k"
-        and "sign"; for tables "values"; for texts and prompts "text"; for signals "signal"; for
+        "lambda", "convergence", "width"; for images also "map", with `of="uncertainty"` and
+        others; for tables "values"; for texts and prompts "text"; for signals "signal"; for
         volumes "slices" and "projections". `eblime.plot` describes their settings.
         """
         if kind is None:
