@@ -133,7 +133,7 @@ def test_a_pickle_in_a_manifest_is_not_read(run, evil, ending, capsys):
     """Not even with --trust-pickle, which only applies to a file that the user names."""
     model = evil / f"model{ending}"
     model.write_bytes(pickle.dumps(Marks(evil / "ran")))
-    edit(run, model=str(model), model_sha256=sha256(model.read_bytes()).hexdigest())
+    edit(run, model=str(model), digests={"model": sha256(model.read_bytes()).hexdigest()})
 
     for trust in ("", " --trust-pickle"):
         assert command("batch --resume run --workers 1" + trust) == 2

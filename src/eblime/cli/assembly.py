@@ -19,8 +19,6 @@ from eblime.cli.options import own_values, settings_of
 from eblime.domains.record import Command, Domain
 from eblime.engine.calls import Calls
 
-__all__ = ["NORMALISATIONS", "load_labels", "load_model", "make_explainer", "model_settings"]
-
 
 def make_explainer(
     domain: Domain, command: Command, model: Any, values: Mapping[str, Any], argument: str

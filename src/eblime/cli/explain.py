@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 from eblime import registry
 from eblime._checks import check_level
@@ -19,17 +19,18 @@ from eblime._files import write_whole
 from eblime._text import csv_text
 from eblime.cli.assembly import load_model, make_explainer, model_settings
 from eblime.cli.options import (
+    ANSWERS,
     ASKING,
-    CACHE,
-    EXPLAIN,
-    TRUST,
-    argument,
+    LazyGroup,
+    OptionCommand,
     cache_of,
-    domain_command,
-    domain_group,
+    command_of,
+    domain_options,
     error_line,
     own_values,
-    parse_targets,
+)
+from eblime.cli.options import (
+    EXPLAIN as OF_EXPLAIN,
 )
 from eblime.cli.output import (
     json_line,
@@ -42,45 +43,44 @@ from eblime.cli.output import (
     unique,
     write_all,
 )
-from eblime.domains.record import Command, Domain, Item
+from eblime.domains.record import Command, Domain, Item, Option
 from eblime.engine.settings import stop_settings
 from eblime.explainers.compare import compare_with, parse_methods
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
-__all__ = ["explain_app"]
-
 # Between choices; not in slic:n_segments=50,compactness=5 and not in brackets.
 _COMMA = re.compile(r",(?!\s*\w+\s*=)(?![^(\[]*[)\]])")
 
 
-def _build(domain: Domain, command: Command) -> Any:
+def _make(name: str) -> click.Command:
     """The command `eblime explain NAME`."""
+    domain, command = command_of(name)
     summary = command.help or f"Explain inputs of the kind {domain.name}, by {domain.feature}s."
-    return domain_command(
-        domain,
-        command,
+    return OptionCommand(
+        name,
         partial(_explain, domain, command),
+        [Option("argument", command.argument)],
+        domain_options(domain, command, [*ASKING, *ANSWERS, *OF_EXPLAIN]),
+        metavar=command.metavar,
         help=f"{summary}\n\n"
         "Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out; with "
         "--targets, NAME-LABEL.eblime and so on for each output.\n\n"
         f"Example: {command.example}",
-        inputs=argument("argument", command.argument, metavar=command.metavar),
-        shared=(*ASKING, *CACHE, *EXPLAIN, TRUST),
     )
 
 
-explain_app = typer.Typer(cls=domain_group(_build), no_args_is_help=True, rich_markup_mode=None)
-
-
-@explain_app.callback()
-def _group() -> None:
-    """Explain a prediction: of an image, a row, a text, a signal.
+EXPLAIN = LazyGroup(
+    "explain",
+    partial(registry.names, "domains"),
+    _make,
+    help="""Explain a prediction: of an image, a row, a text, a signal.
 
     Example: eblime explain text "A witty film." --model sentiment.skops
 
     Packages that are installed can add other kinds of inputs.
-    """
+    """,
+)
 
 
 def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
@@ -127,7 +127,9 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
 def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> partial[Any]:
     """A function from an input to its explanations: by target, or with --compare by method."""
     limits = {name: values[name] for name in ("until", "max_masks", "max_seconds")}
-    targets = parse_targets(values["target"], values["targets"])
+    if values["target"] is not None and values["targets"] is not None:
+        raise ValueError("--target and --targets cannot be used together; give one of them.")
+    targets = values["targets"] or 1 if values["target"] is None else [values["target"]]
     stop_settings(explainer.loop, **limits)
     common = {"rng": values["seed"], "cache": cache_of(values)}
     if not values["compare"]:

@@ -16,8 +16,6 @@ from eblime.cli.output import file_items, say
 from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
 from eblime.domains.record import Command, Item, Option
 
-__all__ = ["COMMAND", "OF_GRAPHS", "cut_options", "parse_hide", "parse_segmentation"]
-
 Size = tuple[int, int, int]  # height, width, channels
 _WHOLE = 0.9  # of a photo's pixels; cropping less away is not worth a message
 _LOOKED_AT = 1000  # photos of a run whose shapes are read before it starts, at most

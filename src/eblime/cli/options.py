@@ -1,9 +1,8 @@
-"""The options of all commands, and the commands that each domain has.
+"""The options of all commands in one table, and what click makes of them.
 
-Every option is an `Option` record, which `with_options` turns into what the parser needs. `eblime
-explain NAME` and `eblime batch NAME` have the options declared here and those that the domain's
-`Command` record lists. Such a command is built when it is called or listed, so that a package that
-cannot be imported harms only its own command.
+Every option is an `Option` record. `eblime explain NAME` and `eblime batch NAME` have the options
+declared here and those that the domain's `Command` record lists. Such a command is made when it is
+called or listed, so that a package that cannot be imported harms only its own command.
 """
 
 from __future__ import annotations
@@ -12,37 +11,28 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from eblime import registry
-from eblime._checks import check_choice
 from eblime.domains.record import Command, Domain, Option
 
 if TYPE_CHECKING:
     from eblime.engine.cache import AnswerCache
 
-__all__ = [
-    *(
-        "AGAIN",
-        "ASKING",
-        "CACHE",
-        "CREW",
-        "EXPLAIN",
-        "JSON",
-        "MAX_FAILURES",
-        "MODEL",
-        "OPEN",
-        "OUT",
-    ),
-    *("PARTS", "PROB", "TOP", "TRUST", "argument", "cache_of", "command_of", "domain_command"),
-    *("domain_group", "error_line", "known_names", "own_values", "parse_targets", "settings_of"),
-    "with_options",
-]
+_SECTIONS = {  # of `--help`, by what uses an option
+    "inputs": "Input",
+    "model": "Model",
+    "explainer": "Question",
+    "result": "Result",
+    "run": "Run",
+}
+
+
+def _used_by(what: str, *options: Option) -> tuple[Option, ...]:
+    return tuple(replace(option, used_by=what) for option in options)
 
 
 def _parse_workers(text: str) -> int | str:
@@ -51,29 +41,64 @@ def _parse_workers(text: str) -> int | str:
     return text if text == "auto" else int(text)
 
 
-MODEL = Option(
+MODEL, LABELS, RETRY, CONCURRENCY, TIMEOUT, CACHE, MODEL_ID, TRUST = _used_by(
     "model",
-    "An .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name; for "
-    "prompts also the address of a server.",
-    short="-m",
-    required=True,
+    Option(
+        "model",
+        "An .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name; for "
+        "prompts also the address of a server.",
+        short="-m",
+        required=True,
+    ),
+    Option("labels", "Names of the outputs: one per line, or JSON.", type=Path),
+    Option("retry", "How often to send a failed batch to the model again.", type=int, minimum=0),
+    Option("concurrency", "How many batches may be under way at once.", type=int, minimum=1),
+    Option("timeout", "Seconds for one batch; a longer one fails.", type=float),
+    Option("cache", "File that stores the model's answers; none is asked twice.", type=Path),
+    Option(
+        "model_id", "With --cache: name and version of the model; change it when the model changes."
+    ),
+    Option("trust_pickle", "Read pickle and joblib models, which can run any code.", type=bool),
 )
-TRUST = Option(
-    "trust_pickle",
-    "Read pickle and joblib models, which can run any code.",
-    type=bool,
-    default=False,
+PROB, OUT, TOP, JSON, OPEN, KEEP = _used_by(
+    "result",
+    Option("prob", "Probability of the intervals, between 0 and 1.", type=float, default=0.95),
+    Option("out", "Folder for the results.", short="-o", type=Path, default=Path("eblime-out")),
+    Option("top", "How many features to print and to mark.", type=int, default=10, minimum=1),
+    Option("json", "Print JSON instead of a table.", type=bool),
+    Option("open", "Open the page in a browser.", type=bool),
+    Option(
+        "keep",
+        "Save all explanations, not only those of the first 100 rows, or 1000 other inputs.",
+        type=bool,
+    ),
 )
-OUT = Option("out", "Folder for the results.", short="-o", type=Path, default=Path("eblime-out"))
-PROB = Option("prob", "Probability of the intervals, between 0 and 1.", type=float, default=0.95)
-TOP = Option("top", "How many features to print.", type=int, default=10, minimum=1)
-JSON = Option("json", "Print JSON instead of a table.", type=bool, default=False)
-OPEN = Option("open", "Open the page in a browser.", type=bool, default=False)
-MAX_FAILURES = Option(
-    "max_failures", "Stop when more inputs than this have failed.", type=int, minimum=0
+PART_SIZE, MAX_FAILURES, *WORKERS = _used_by(  # the last are settings of `eblime.batch.Workers`
+    "run",
+    Option(
+        "part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int, minimum=1
+    ),
+    Option("max_failures", "Stop when more inputs than this have failed.", type=int, minimum=0),
+    Option(
+        "engine",
+        "Where to run: local (processes of this machine) or ray (a cluster).",
+        default="local",
+    ),
+    Option(
+        "workers",
+        "Number of processes, or auto: as many as cores and memory allow.",
+        default="auto",
+        setting="count",
+        parse=_parse_workers,
+    ),
+    Option("cpus_per_worker", "Cores per worker on Ray.", type=float, minimum=0, setting="cpus"),
+    Option("gpus_per_worker", "GPUs per worker on Ray.", type=float, minimum=0, setting="gpus"),
+    Option("timeout", "Seconds for one input; one that takes longer counts as failed.", type=float),
 )
 ASKING = (  # of `explain` and `batch`; a run stores them
-    Option("labels", "Names of the outputs: one per line, or JSON.", type=Path),
+    LABELS,
+    RETRY,
+    CONCURRENCY,
     Option("target", "Output to explain, by name, else by number from 0. Default: the highest."),
     Option("method", "How to infer importances", names="methods", default="eblime"),
     Option(
@@ -97,26 +122,14 @@ ASKING = (  # of `explain` and `batch`; a run stores them
         "of S-LIME). Join with & or |; top5@0.99 asks for 99 %, and top5~0.02 accepts features "
         "whose importances differ by less than 0.02 in either place. Replaces --masks.",
     ),
-    Option(
-        "max_masks",
-        "With --until: the most masks to ask about. Default: 5000.",
-        type=int,
-        minimum=1,
-    ),
+    Option("max_masks", "With --until: the most masks. Default: 5000.", type=int, minimum=1),
     Option("design", "Which masks to ask about", names="designs"),
     Option("kernel", "How much a mask counts (by default euclidean)", names="kernels"),
     Option("seed", "The same seed gives the same result.", type=int, default=0, minimum=0),
     PROB,
-    Option("retry", "How often to send a failed batch to the model again.", type=int, minimum=0),
-    Option("concurrency", "How many batches may be under way at once.", type=int, minimum=1),
-)
-CACHE = (
-    Option("cache", "File that stores the model's answers; none is asked twice.", type=Path),
-    Option(
-        "model_id", "With --cache: name and version of the model; change it when the model changes."
-    ),
 )
 EXPLAIN = (  # of `explain` alone
+    TIMEOUT,
     Option(
         "targets",
         "Explain this many of the highest outputs, with files for each.",
@@ -133,49 +146,126 @@ EXPLAIN = (  # of `explain` alone
         many=True,
     ),
     Option("max_seconds", "Seconds for the model calls and the fit, more than 0.", type=float),
-    Option("timeout", "Seconds for one batch; a longer one fails.", type=float),
     OUT,
-    replace(TOP, help="How many features to print and to mark."),
+    TOP,
     JSON,
     OPEN,
 )
-PARTS = (  # of `batch` alone; a run stores them
-    Option(
-        "part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int, minimum=1
-    ),
-    Option(
-        "keep",
-        "Save all explanations, not only those of the first 100 rows, or 1000 other inputs.",
-        type=bool,
-        default=False,
-    ),
-)
-AGAIN = (  # of `batch --resume`: what a manifest must not name alone
-    Option("model", "With --resume: the run's model again.", short="-m"),
-    *(
-        Option(name, f"With --resume: the {name} of the run again.")
-        for name in ("inputs", "labels", "background", "sources", "prompt")
-    ),
-)
-CREW = (  # settings of `eblime.batch.Workers`
-    Option(
-        "engine",
-        "Where to run: local (processes of this machine) or ray (a cluster).",
-        default="local",
-    ),
-    Option(
-        "workers",
-        "Number of processes, or auto: as many as cores and memory allow.",
-        default="auto",
-        setting="count",
-        parse=_parse_workers,
-    ),
-    Option("cpus_per_worker", "Cores per worker on Ray.", type=float, minimum=0, setting="cpus"),
-    Option("gpus_per_worker", "GPUs per worker on Ray.", type=float, minimum=0, setting="gpus"),
-    Option("timeout", "Seconds for one input; one that takes longer counts as failed.", type=float),
-)
-_ALL = (MODEL, *ASKING, *CACHE, *EXPLAIN, *PARTS, *CREW)
-_RESERVED = ("argument", "imported_from", "inputs", "kind")  # entries of a manifest, or our own
+ANSWERS = (CACHE, MODEL_ID, TRUST)  # of `explain` and `batch`; they change no result
+PARTS = (KEEP, PART_SIZE)  # of `batch` alone; a run stores them
+_ALL = (MODEL, *ASKING, *ANSWERS, *EXPLAIN, *PARTS, *WORKERS, MAX_FAILURES)
+_RESERVED = {"argument", "digests", "imported_from", "inputs", "kind"}  # entries of a manifest
+
+
+class OptionCommand(click.Command):
+    """A command with the parameters of `Option` records, which `--help` lists by section.
+
+    It calls `run` with the values of its arguments and options, by name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[..., object],
+        arguments: Sequence[Option],
+        options: Sequence[Option],
+        *,
+        help: str | None = None,
+        metavar: str | None = None,
+    ) -> None:
+        self.records = {one.name: one for one in (*arguments, *options)}
+        params = [*(_argument(one, metavar) for one in arguments), *map(option_of, options)]
+        super().__init__(name, params=params, callback=run, help=help or run.__doc__)
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """They are listed with the options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A list for each section."""
+        rows: dict[str, list[tuple[str, str]]] = {title: [] for title in _SECTIONS.values()}
+        rows["Other"] = []
+        for entry in self.get_params(ctx):
+            record = self.records.get(entry.name or "")
+            row = entry.get_help_record(ctx)
+            if record is not None and isinstance(entry, click.Argument):
+                rows["Input"].append((entry.human_readable_name, record.help))
+            elif row is not None:
+                rows["Other" if record is None else _SECTIONS[record.used_by]].append(row)
+        for title, listed in rows.items():
+            if listed:
+                with formatter.section(title):
+                    formatter.write_dl(listed)
+
+
+class LazyGroup(click.Group):
+    """Its commands are made when they are called or listed; one that cannot be made says why."""
+
+    def __init__(
+        self,
+        name: str,
+        names: Callable[[], Iterable[str]],
+        make: Callable[[str], click.Command | None],
+        **settings: Any,
+    ) -> None:
+        super().__init__(name, no_args_is_help=True, **settings)
+        self._names, self._make = names, make
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of their use."""
+        return [name for name in self._names() if self.get_command(ctx, name) is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        if cmd_name not in self._names():
+            return None
+        try:
+            return self._make(cmd_name)
+        except Exception as error:
+            reason = f"The command {cmd_name!r} cannot be loaded: {error}"
+
+        def fail() -> None:
+            raise ImportError(reason)
+
+        context = {"allow_extra_args": True, "ignore_unknown_options": True}
+        return click.Command(cmd_name, context_settings=context, callback=fail, help=reason)
+
+
+def option_of(option: Option) -> click.Option:
+    """An option as click takes it; `names` of the registry are listed and completed."""
+    names = registry.names(option.names) if option.names else ()  # type: ignore[arg-type]
+
+    def complete(ctx: object, param: object, incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return click.Option(
+        [option.name, option.flag, *filter(None, [option.short])],
+        type=_type(option),
+        help=f"{option.help}: {known_names(option.names)}." if names else option.help,
+        default=option.default,
+        required=option.required,
+        multiple=option.many,
+        is_flag=option.type is bool,
+        show_default=option.default not in (None, ""),
+        shell_complete=complete if names else None,
+    )
+
+
+def _argument(option: Option, metavar: str | None) -> click.Argument:
+    required = option.default is None
+    name, default = [option.name], option.default
+    return click.Argument(
+        name, type=_type(option), default=default, required=required, metavar=metavar
+    )
+
+
+def _type(option: Option) -> Any:
+    """What click checks a value with."""
+    if option.choices:
+        return click.Choice(option.choices)
+    bounds = option.minimum, option.maximum
+    if bounds == (None, None):
+        return option.type  # not click.Path, which looks at the file: a manifest may name any
+    return click.IntRange(*bounds) if option.type is int else click.FloatRange(*bounds)
 
 
 def settings_of(options: Iterable[Option], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,13 +287,6 @@ def cache_of(values: Mapping[str, Any]) -> AnswerCache | None:
     return None if path is None else AnswerCache(path, model_id=model_id)
 
 
-def parse_targets(target: str | None, targets: int | None) -> int | list[int | str]:
-    """What to explain: this many of the highest outputs, or one by its name or number."""
-    if target is not None and targets is not None:
-        raise ValueError("--target and --targets cannot be used together; give one of them.")
-    return [target] if target is not None else targets or 1
-
-
 def known_names(kind: Any) -> str:
     """The registered names, those of other packages included: `a, b or c`."""
     *most, last = registry.names(kind)
@@ -218,146 +301,41 @@ def error_line(error: BaseException, words: Sequence[str]) -> str:
     message = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         message = f"{error.strerror}: {str(error.filename)!r}."  # without "[Errno 2]"
-    names = {option.setting or option.name: option.flag for option in _ALL} | {"kind": "--kind"}
-    if len(words) > 1 and words[0] in ("explain", "batch"):
-        with suppress(Exception):  # no such domain, or one that cannot be loaded
-            own = getattr(command_of(words[1])[1], "options", ())
-            names |= {option.setting or option.name: option.flag for option in own}
+    options = [*_ALL, Option("kind", "")]
+    with suppress(Exception):  # another command, or a domain that cannot be loaded
+        options += command_of(words[1])[1].options
+    names = {option.setting or option.name: option.flag for option in options}
     line = " ".join(message.split()) or type(error).__name__
     return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), line)
 
 
-def argument(name: str, help: str, *, type: Any = str, **settings: Any) -> Parameter:
-    """An argument of a command, for `with_options`; a default may be among the settings."""
-    default = settings.pop("default", Parameter.empty)
-    kind = Annotated[type, typer.Argument(help=help, **settings)]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def with_options(*given: Option | Parameter) -> Callable[[Callable[..., None]], Any]:
-    """Give a function arguments and options; it is called with their values by name."""
-    entries = [_parameter(one) if isinstance(one, Option) else one for one in given]
-
-    def decorate(function: Callable[..., None]) -> Any:
-        def command(**values: Any) -> None:
-            function(**values)
-
-        command.__name__ = getattr(function, "__name__", "command")
-        command.__doc__ = function.__doc__
-        command.__signature__ = Signature(entries)  # type: ignore[attr-defined]
-        command.__annotations__ = {entry.name: entry.annotation for entry in entries}
-        return command
-
-    return decorate
-
-
-def _parameter(option: Option) -> Parameter:
-    """An option as a parameter of a command's function."""
-    choices: Any = option.choices
-    if option.names:
-        choices = registry.names(option.names)  # type: ignore[arg-type]
-
-    def complete(incomplete: str) -> list[str]:
-        return [choice for choice in choices if choice.startswith(incomplete)]
-
-    info = typer.Option(
-        *filter(None, (option.flag, option.short)),
-        help=f"{option.help}: {known_names(option.names)}." if option.names else option.help,
-        min=option.minimum,
-        max=option.maximum,
-        autocompletion=complete if choices else None,
-    )
-    kind: Any = list[option.type] if option.many else option.type  # type: ignore[name-defined]
-    if option.default is None and not option.required:
-        kind = kind | None
-    default = Parameter.empty if option.required else option.default
-    annotation = Annotated[kind, info]
-    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def command_of(name: str) -> tuple[Domain, Command | None]:
-    """A registered domain and its `Command` record."""
+def command_of(name: str) -> tuple[Domain, Command]:
+    """A registered domain and its `Command` record; refused if it has none."""
     domain = registry.find("domains", name)
-    return domain, registry.of_domain(domain, "command")
+    command = registry.of_domain(domain, "command")
+    if command is None:
+        raise ValueError(f"The command line does not know the domain {name!r}.")
+    return domain, command
 
 
 def own_values(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a domain's own options, checked; defaults of those that `batch` lacks."""
-    found = {}
+    """The values of a domain's own options; the defaults of those that `batch` lacks."""
+    found = {one.name: values.get(one.name, one.default) for one in command.options}
+    return found | {one.name: list(found[one.name] or []) for one in command.options if one.many}
+
+
+def domain_options(domain: Domain, command: Command, shared: Sequence[Option]) -> list[Option]:
+    """The options of a domain's command, `--model` first, with the defaults of the domain."""
+    taken = _RESERVED | {option.name for option in (MODEL, *shared)}
     for option in command.options:
-        value = values.get(option.name, option.default)
-        if option.choices and value is not None:
-            for entry in value if option.many else [value]:
-                check_choice(option.flag, entry, option.choices)
-        found[option.name] = list(value or []) if option.many else value
-    return found
-
-
-def domain_group(build: Callable[[Domain, Command], Any]) -> type[TyperGroup]:
-    """A group with one command for each registered domain, which `build` makes."""
-
-    class DomainGroup(TyperGroup):
-        """Looks commands up in the registry."""
-
-        def list_commands(self, ctx: Any) -> list[str]:
-            """Names of the domains."""
-            return list(registry.names("domains"))
-
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            """The command of a domain; None for a domain without one."""
-            if cmd_name not in registry.names("domains"):
-                return None
-            try:
-                domain, command = command_of(cmd_name)
-                return None if command is None else build(domain, command)
-            except Exception as error:
-                return _unavailable(cmd_name, error)
-
-    return DomainGroup
-
-
-def domain_command(
-    domain: Domain,
-    command: Command,
-    run: Callable[..., None],
-    help: str,
-    inputs: Parameter,
-    shared: Sequence[Option],
-) -> Any:
-    """A command that calls `run` with the values of `inputs` and of all options, by name.
-
-    `shared` are the options of all domains besides `--model`.
-    """
-    taken = {*_RESERVED, *(option.name for option in (MODEL, *shared))}
-    for option in command.options:
-        if option.name in taken or option.name.endswith("_sha256"):
+        if option.name in taken:
             raise ValueError(
                 f"The domain {domain.name!r} declares the option {option.flag}, which already "
                 "exists or is reserved."
             )
         taken.add(option.name)
-    usual = {
-        name: value
-        for name, value in (("design", domain.design), ("kernel", domain.kernel))
-        if isinstance(value, str)
-    } | dict(command.defaults)
+    usual = {"design": domain.design, "kernel": domain.kernel}
+    usual = {name: value for name, value in usual.items() if isinstance(value, str)}
+    usual |= command.defaults
     rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
-    return _built(domain.name, with_options(inputs, MODEL, *command.options, *rest)(run), help)
-
-
-def _unavailable(name: str, error: Exception) -> Any:
-    """The command of a domain whose package cannot be imported: it says so."""
-    reason = f"The domain {name!r} cannot be loaded: {error}"
-
-    def function() -> None:
-        raise ImportError(reason) from error
-
-    context = {"allow_extra_args": True, "ignore_unknown_options": True}
-    return _built(name, function, reason, context_settings=context)
-
-
-def _built(name: str, function: Callable[..., None], help: str, **settings: Any) -> Any:
-    """A function as a command."""
-    app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    app.command(name, help=help, **settings)(function)
-    return typer.main.get_command(app)
+    return [MODEL, *command.options, *rest]

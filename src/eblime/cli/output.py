@@ -27,21 +27,6 @@ from eblime.domains.record import Item
 from eblime.results.explanation import Explanation
 from eblime.results.notes import fit_sentence, footer
 
-__all__ = [
-    "file_items",
-    "json_line",
-    "make_folder",
-    "open_page",
-    "print_explanation",
-    "save_figure",
-    "say",
-    "show_page",
-    "target_names",
-    "unique",
-    "write_all",
-]
-
-
 _BAR = 28  # characters of a bar where there is room
 _SHORTEST = 8  # characters of a bar or a name
 _LONGEST = 44  # characters of a feature's name

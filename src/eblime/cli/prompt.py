@@ -12,8 +12,6 @@ from eblime.domains.record import Command, Item, Option
 from eblime.domains.text import read_text_file
 from eblime.models.likelihood import SCORES
 
-__all__ = ["COMMAND"]
-
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """The question itself, a file, the .txt files of a folder, or standard input for `-`."""

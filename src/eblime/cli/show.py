@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from eblime._checks import check_choice, check_level
+from eblime._checks import check_level
 from eblime._files import write_whole
 from eblime._table import number_table
 from eblime._text import printable
 from eblime._types import BoolArray
-from eblime.cli.options import JSON, OPEN, OUT, PROB, TOP, argument, with_options
+from eblime.cli.options import JSON, OPEN, OUT, PROB, TOP, OptionCommand
 from eblime.cli.output import (
     json_line,
     make_folder,
@@ -26,23 +26,8 @@ from eblime.cli.output import (
 from eblime.domains.record import Option
 from eblime.results.explanation import Explanation
 
-__all__ = ["compare", "demo", "show"]
 
-
-_FILES = "An .eblime file, or the folder of a run."
-
-
-@with_options(
-    argument("file", "An .eblime file.", type=Path),
-    PROB,
-    TOP,
-    JSON,
-    Option("html", "Write the page to this file.", type=Path),
-    Option("png", "Write a picture to this file.", type=Path),
-    Option("kind", "Kind of picture", names="plots"),
-    OPEN,
-)
-def show(file: Path, html: Path | None, png: Path | None, kind: str | None, **values: Any) -> None:
+def _show(file: Path, html: Path | None, png: Path | None, kind: str | None, **values: Any) -> None:
     """Print a saved explanation, write its picture or page, or open it.
 
     Example: eblime show eblime-out/dog.eblime --png dog.png --kind density
@@ -68,15 +53,9 @@ def show(file: Path, html: Path | None, png: Path | None, kind: str | None, **va
             show_page(page, error=values["json"])
 
 
-@with_options(
-    argument("first", _FILES, type=Path),
-    argument("second", _FILES, type=Path),
-    PROB,
-    TOP,
-    JSON,
-    Option("png", "Write a picture of both to this file.", type=Path),
-)
-def compare(first: Path, second: Path, prob: float, top: int, json: bool, png: Path | None) -> None:
+def _compare(
+    first: Path, second: Path, prob: float, top: int, json: bool, png: Path | None
+) -> None:
     """Compare two explanations of the same features, or two runs.
 
     A star marks features whose intervals do not overlap; for runs, features whose mean |importance|
@@ -159,12 +138,7 @@ def _stars(marked: BoolArray) -> list[str]:
 _WHICH = 2  # of the scans that ship with the package
 
 
-@with_options(
-    argument("which", "Which example: scan or photo.", default="scan"),
-    replace(OUT, default=Path("demo")),
-    OPEN,
-)
-def demo(which: str, out: Path, open: bool) -> None:
+def _demo(which: str, out: Path, open: bool) -> None:
     """Explain an example: a defect in an ultrasonic scan, or a photo.
 
     "scan": a small network that comes with eblime predicts that a printed block has a defect; the
@@ -176,7 +150,6 @@ def demo(which: str, out: Path, open: bool) -> None:
 
     Example: eblime demo --open
     """
-    check_choice("demo", which, ("scan", "photo"))
     folder = make_folder(out)
     explanation, title, sentence = _scan() if which == "scan" else _photo()
     print_explanation(explanation, prob=0.95, top=5)
@@ -240,3 +213,37 @@ def _draw_scan(explanation: Explanation, path: Path) -> None:
     explanation.plot("map", ax=middle)
     explanation.plot("intervals", top=10, ax=right)
     save_figure(figure, path, dpi=100)
+
+
+_SAVED = "An .eblime file, or the folder of a run."
+DEMO = OptionCommand(
+    "demo",
+    _demo,
+    [Option("which", "Which example.", default="scan", choices=("scan", "photo"))],
+    [replace(OUT, default=Path("demo")), OPEN],
+)
+SHOW = OptionCommand(
+    "show",
+    _show,
+    [Option("file", "An .eblime file.", type=Path)],
+    [
+        PROB,
+        TOP,
+        JSON,
+        Option("html", "Write the page to this file.", type=Path, used_by="result"),
+        Option("png", "Write a picture to this file.", type=Path, used_by="result"),
+        Option("kind", "Kind of picture", names="plots", used_by="result"),
+        OPEN,
+    ],
+)
+COMPARE = OptionCommand(
+    "compare",
+    _compare,
+    [Option("first", _SAVED, type=Path), Option("second", _SAVED, type=Path)],
+    [
+        PROB,
+        TOP,
+        JSON,
+        Option("png", "Write a picture of both to this file.", type=Path, used_by="result"),
+    ],
+)

@@ -10,9 +10,6 @@ from eblime.domains.record import Command, Option
 from eblime.domains.signal.reading import SIGNAL_ENDINGS
 from eblime.models.signal import LAYOUTS
 
-__all__ = ["COMMAND"]
-
-
 COMMAND = Command(
     help="Explain a signal or a folder, by windows, channels or bands.",
     metavar="SIGNAL",

@@ -12,7 +12,6 @@ from eblime.domains.record import Command, Item, Option
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COMMAND", "read_table"]
 
 _ENDINGS = (".csv", ".tsv", ".parquet")
 _LARGE = 200 << 20  # bytes; a larger table is not read whole to be its own background

@@ -12,8 +12,6 @@ from eblime.cli.output import file_items
 from eblime.domains.record import Command, Item, Option
 from eblime.domains.text import read_text_file
 
-__all__ = ["COMMAND", "items"]
-
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 

@@ -12,8 +12,6 @@ from eblime.cli.output import file_items
 from eblime.domains.record import Command, Item, Option
 from eblime.domains.volume.reading import VOLUME_ENDINGS, refuse_dicom
 
-__all__ = ["COMMAND"]
-
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """A volume or the volumes of a folder, each read when its turn comes."""

@@ -113,7 +113,7 @@ class Option:
     maximum: float | None = None
     choices: Sequence[str] = ()
     names: str = ""
-    used_by: Literal["explainer", "model", "inputs"] = "explainer"
+    used_by: Literal["explainer", "model", "inputs", "result", "run"] = "explainer"
     setting: str | None = None
     parse: Callable[[Any], Any] | None = None
     batch: bool = True
