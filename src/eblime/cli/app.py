@@ -5,20 +5,19 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
 
 import click
 
 from eblime import registry
-from eblime._text import printable
 from eblime._version import __version__
-from eblime.cli.options import LazyGroup, error_line
+from eblime.cli.options import LazyGroup, error_line, option_of
 from eblime.cli.output import say
+from eblime.domains.record import Option
 
 _INTERRUPTED = 130  # exit code
 _COMMANDS = {
     "demo": "eblime.cli.show:DEMO",
-    "explain": "eblime.cli.explain:EXPLAIN",
+    "explain": "eblime.cli.explain:GROUP",
     "show": "eblime.cli.show:SHOW",
     "compare": "eblime.cli.show:COMPARE",
     "batch": "eblime.cli.batch:BATCH",
@@ -26,10 +25,10 @@ _COMMANDS = {
 }
 
 
-def _version(context: click.Context, option: object, wanted: bool) -> None:
-    if wanted:
+def _version(version: bool, debug: bool) -> None:
+    if version:
         say(f"eblime {__version__}")
-        context.exit()
+        sys.exit(0)
 
 
 app = LazyGroup(
@@ -38,21 +37,11 @@ app = LazyGroup(
     lambda name: registry.resolve(_COMMANDS[name]),
     context_settings={"help_option_names": ["-h", "--help"]},
     params=[
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_version,
-            help="Print the version.",
-        ),
-        click.Option(
-            ["--debug"],
-            is_flag=True,
-            expose_value=False,
-            help="Show the traceback of an error; may be given anywhere.",
-        ),
+        option_of(Option("version", "Print the version.", type=bool)),
+        option_of(Option("debug", "Show the traceback of an error; give it anywhere.", type=bool)),
     ],
+    callback=_version,
+    invoke_without_command=True,
     help="""Explain the predictions of any black-box model, with an error bar for every number.
 
     Try it: eblime demo
@@ -75,38 +64,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # characters that the terminal lacks
     try:
-        code = app(words, prog_name="eblime", standalone_mode=False)
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
+        sys.exit(app(words, prog_name="eblime", standalone_mode=False) or 0)
+    except click.Abort:  # how the parser reports Ctrl-C
+        say("Stopped.", error=True)
+        sys.exit(_INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        say(str(error))
+        sys.exit(0)
     except Exception as error:
         if debug:
             raise
-        code = _report(error, words)
-    if code == _INTERRUPTED:
-        say("Stopped.", error=True)
-    sys.exit(code if isinstance(code, int) else 0)
+        say(f"Error: {_message(error, words)}", error=True)
+        sys.exit(2)
 
 
-def _report(error: Exception, words: Sequence[str]) -> int:
-    """Print an error on one line; returns the exit code."""
-    if isinstance(error, click.Abort):  # how the parser reports Ctrl-C
-        return _INTERRUPTED
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        say(str(error))
-        return 0
-    message = error_line(error, words)
-    if isinstance(error, click.UsageError):
-        message = " ".join(error.format_message().split()).rstrip(".")
-        path = error.ctx.command_path if error.ctx else "eblime"
-        flags = getattr(getattr(error, "param", None), "opts", ())
-        pairs = pairwise(part for word in words for part in word.split("=", 1))
-        value = next((after for word, after in pairs if word in flags), None)
-        got = f"; got {value!r}" if value is not None and value not in message else ""
-        message = f"{message}{got}. See {path} --help."
-    say(f"Error: {message}", error=True)
-    return 2
+def _message(error: Exception, words: Sequence[str]) -> str:
+    """An error on one line; the parser's own with the help to look at."""
+    if not isinstance(error, click.UsageError):
+        return error_line(error, words)
+    path = error.ctx.command_path if error.ctx else "eblime"
+    return f"{' '.join(error.format_message().split()).rstrip('.')}. See {path} --help."
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning on one line, without the position in our code."""
-    say(f"Warning: {printable(' '.join(str(message).split()))}", error=True)
+    say(f"Warning: {' '.join(str(message).split())}", error=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from eblime import registry
 from eblime._checks import check_level
 from eblime.batch.location import Location
 from eblime.cli.options import (
@@ -21,10 +19,9 @@ from eblime.cli.options import (
     OPEN,
     PARTS,
     WORKERS,
-    LazyGroup,
     OptionCommand,
     cache_of,
-    command_of,
+    domain_group,
     domain_options,
     known_names,
     option_of,
@@ -32,7 +29,7 @@ from eblime.cli.options import (
 )
 from eblime.cli.output import say, show_page
 from eblime.cli.recipe import AGAIN, Recipe
-from eblime.domains.record import Domain, Option
+from eblime.domains.record import Command, Domain, Option
 
 if TYPE_CHECKING:
     from eblime.batch.results import Run
@@ -42,21 +39,18 @@ _OUT = Option("out", "Folder of the run.", short="-o", required=True, used_by="r
 _EXECUTION = (*WORKERS, MAX_FAILURES)  # these change no result
 
 
-def _make(name: str) -> click.Command:
+def _make(domain: Domain, command: Command) -> click.Command:
     """The command `eblime batch NAME`."""
-    domain, command = command_of(name)
-    summary = command.batch_help or f"Explain many inputs of the kind {domain.name}."
-    example = command.example.replace("eblime explain", "eblime batch", 1) + " --out run/"
-    options = replace(command, options=[option for option in command.options if option.batch])
+    options = domain_options(domain, command, [_OUT, *ASKING, *ANSWERS, *PARTS, *_EXECUTION])
     return OptionCommand(
-        name,
+        domain.name,
         partial(_start, domain),
-        [Option("argument", command.batch_argument or command.argument)],
-        domain_options(domain, options, [_OUT, *ASKING, *ANSWERS, *PARTS, *_EXECUTION]),
+        {"argument": command.batch_argument or command.argument},
+        [option for option in options if option.batch],
         metavar="INPUTS",
-        help=f"{summary}\n\n"
+        help=f"{command.help or f'Explain many inputs of the kind {domain.name}.'}\n\n"
         "Exit code 3: some inputs failed, the others are explained.\n\n"
-        f"Example: {command.batch_example or example}",
+        f"Example: {command.example.replace('explain', 'batch', 1)} --out run/",
     )
 
 
@@ -89,19 +83,12 @@ def _batch(**values: Any) -> None:
         return
     if folder is None:
         raise ValueError(f"eblime batch needs {known_names('domains')}, or --resume RUN.")
-    recipe = Recipe.resume(
-        folder,
-        again={option.name: values[option.name] for option in AGAIN},
-        trust_run=values["trust_run"],
-        trust_pickle=values["trust_pickle"],
-        cache=cache_of(values),
-    )
+    recipe = Recipe.resume(folder, values, cache_of(values))
     _run(recipe, folder, values, retry=values["retry"])
 
 
-BATCH = LazyGroup(
+BATCH = domain_group(
     "batch",
-    partial(registry.names, "domains"),
     _make,
     callback=_batch,
     help=_batch.__doc__,
@@ -113,8 +100,7 @@ BATCH = LazyGroup(
             *AGAIN,
             Option(
                 "trust_run",
-                "With --resume: use all files and addresses that the run names; its model can run "
-                "code.",
+                "With --resume: use all that the run names; its model can run code.",
                 type=bool,
             ),
             *_EXECUTION,
@@ -202,7 +188,7 @@ def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
 REPORT = OptionCommand(
     "report",
     _report,
-    [Option("run", "Folder of the run.")],
+    {"run": "Folder of the run."},
     [
         Option(
             "html",
@@ -212,8 +198,7 @@ REPORT = OptionCommand(
         ),
         Option(
             "pages",
-            "How many of the listed explanations that the run has saved get a page. Default: all; "
-            "of more than 1000 rows or texts none.",
+            "How many saved explanations get a page. Default: all; of more than 1000 rows none.",
             type=int,
             minimum=0,
             used_by="result",

@@ -138,57 +138,39 @@ def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str
 OF_GRAPHS = (
     Option(
         "activation",
-        "What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
+        "What turns an ONNX graph's outputs into scores: none, softmax or sigmoid.",
         default="none",
         used_by="model",
     ),
     Option(
-        "output_name",
-        "Name of the output to use, if an ONNX graph has several.",
-        setting="output",
-        used_by="model",
+        "output_name", "Which output of an ONNX graph to use.", setting="output", used_by="model"
     ),
 )
 COMMAND = Command(
     help="Explain a photo, or every photo of a folder, by superpixels.",
     metavar="PHOTO",
     argument="A photo, or a folder of photos.",
-    example=(
-        "eblime explain image dog.jpg --model net.onnx --labels names.txt --activation softmax"
-    ),
-    batch_help="Explain all photos of a folder and its subfolders.",
+    example="eblime explain image photos/ --model net.onnx --activation softmax",
     batch_argument="A folder, here or such as s3://bucket/photos.",
-    batch_example="eblime batch image photos/ --model net.onnx --activation softmax --out run/",
     items=items,
     inputs=inputs,
     defaults={"design": "paired", "top": 5},
     options=[
         *cut_options(
-            "How to cut the photo: slic, quickshift, felzenszwalb or grid; with parameters "
-            "slic:n_segments=100.",
-            "What a hidden superpixel shows: mean (its mean colour), blur, a grey value such "
-            "as 0, or a colour such as #808080.",
+            "slic, quickshift, felzenszwalb or grid; with parameters slic:n_segments=100.",
+            "What a hidden superpixel shows: mean, blur, a grey value or a colour, #808080.",
         ),
-        Option(
-            "size",
-            "Scale photos to this size. Default: the size that the graph takes.",
-            type=int,
-            minimum=1,
-            maximum=8192,
-            used_by="inputs",
-        ),
+        Option("size", "Scale photos to this size.", type=int, minimum=1, used_by="inputs"),
         Option(
             "fit",
-            "How photos of another shape get that size: crop (to the middle), pad (with black "
-            "borders) or stretch.",
+            "How to scale: crop (to the middle), pad (with black borders) or stretch.",
             default="crop",
             choices=("crop", "pad", "stretch"),
             used_by="inputs",
         ),
         Option(
             "normalise",
-            "Pixel values that an ONNX graph takes: unit (0 to 1), imagenet (standardised), "
-            "symmetric (-1 to 1) or bytes (0 to 255).",
+            "Pixels that an ONNX graph takes: 0 to 1, standardised, -1 to 1, or 0 to 255.",
             default="unit",
             choices=NORMALISATIONS,
             used_by="model",

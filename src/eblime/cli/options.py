@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from eblime import registry
 from eblime.domains.record import Command, Domain, Option
@@ -36,7 +37,7 @@ def _used_by(what: str, *options: Option) -> tuple[Option, ...]:
 
 
 def _parse_workers(text: str) -> int | str:
-    if text != "auto" and not (text.isascii() and text.isdigit() and int(text) > 0):
+    if text != "auto" and not text.isdecimal():
         raise ValueError(f"--workers must be a number from 1, or auto; got {text!r}.")
     return text if text == "auto" else int(text)
 
@@ -45,19 +46,16 @@ MODEL, LABELS, RETRY, CONCURRENCY, TIMEOUT, CACHE, MODEL_ID, TRUST = _used_by(
     "model",
     Option(
         "model",
-        "An .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name; for "
-        "prompts also the address of a server.",
+        "An .onnx, .skops, .pkl or .joblib file, module:name, or the address of a server.",
         short="-m",
         required=True,
     ),
     Option("labels", "Names of the outputs: one per line, or JSON.", type=Path),
     Option("retry", "How often to send a failed batch to the model again.", type=int, minimum=0),
-    Option("concurrency", "How many batches may be under way at once.", type=int, minimum=1),
+    Option("concurrency", "How many batches may be under way at once.", type=int),
     Option("timeout", "Seconds for one batch; a longer one fails.", type=float),
     Option("cache", "File that stores the model's answers; none is asked twice.", type=Path),
-    Option(
-        "model_id", "With --cache: name and version of the model; change it when the model changes."
-    ),
+    Option("model_id", "With --cache: name and version of the model; change both together."),
     Option("trust_pickle", "Read pickle and joblib models, which can run any code.", type=bool),
 )
 PROB, OUT, TOP, JSON, OPEN, KEEP = _used_by(
@@ -67,23 +65,13 @@ PROB, OUT, TOP, JSON, OPEN, KEEP = _used_by(
     Option("top", "How many features to print and to mark.", type=int, default=10, minimum=1),
     Option("json", "Print JSON instead of a table.", type=bool),
     Option("open", "Open the page in a browser.", type=bool),
-    Option(
-        "keep",
-        "Save all explanations, not only those of the first 100 rows, or 1000 other inputs.",
-        type=bool,
-    ),
+    Option("keep", "Save all explanations, not only 100 of rows or 1000 of others.", type=bool),
 )
 PART_SIZE, MAX_FAILURES, *WORKERS = _used_by(  # the last are settings of `eblime.batch.Workers`
     "run",
-    Option(
-        "part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int, minimum=1
-    ),
-    Option("max_failures", "Stop when more inputs than this have failed.", type=int, minimum=0),
-    Option(
-        "engine",
-        "Where to run: local (processes of this machine) or ray (a cluster).",
-        default="local",
-    ),
+    Option("part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int),
+    Option("max_failures", "Stop when more inputs than this have failed.", type=int),
+    Option("engine", "local (processes of this machine) or ray (a cluster).", default="local"),
     Option(
         "workers",
         "Number of processes, or auto: as many as cores and memory allow.",
@@ -101,28 +89,16 @@ ASKING = (  # of `explain` and `batch`; a run stores them
     CONCURRENCY,
     Option("target", "Output to explain, by name, else by number from 0. Default: the highest."),
     Option("method", "How to infer importances", names="methods", default="eblime"),
-    Option(
-        "index",
-        "With --method quadrature, what the importances are: lime (the linear fit), banzhaf "
-        "or shapley values. --design adaptive needs fewer masks for the same precision.",
-    ),
-    Option(
-        "masks",
-        "How many masks to ask the model about.",
-        type=int,
-        default=1000,
-        minimum=2,
-        setting="n_masks",
-    ),
+    Option("index", "With --method quadrature: lime (the linear fit), banzhaf or shapley values."),
+    Option("masks", "How many masks to ask about.", type=int, default=1000, setting="n_masks"),
     Option(
         "until",
-        "Ask in rounds until this is known with 95 % probability: top5 (which features are "
-        "the 5 most important), ranking3 (and their order), sign5 (their signs), width0.05 (all "
-        "importances, within such an interval), width10% (of the largest one) or lars3 (the test "
-        "of S-LIME). Join with & or |; top5@0.99 asks for 99 %, and top5~0.02 accepts features "
-        "whose importances differ by less than 0.02 in either place. Replaces --masks.",
+        "Ask in rounds until this is known: top5 (which features are the 5 most important), "
+        "ranking3 (and their order), sign5 (their signs), width0.05 (all importances, within such "
+        "an interval), width10% (of the largest one) or lars3 (the test of S-LIME). Join with & or "
+        "|; top5@0.99 asks for 99 %, and top5~0.02 accepts differences of less than 0.02.",
     ),
-    Option("max_masks", "With --until: the most masks. Default: 5000.", type=int, minimum=1),
+    Option("max_masks", "With --until: the most masks. Default: 5000.", type=int),
     Option("design", "Which masks to ask about", names="designs"),
     Option("kernel", "How much a mask counts (by default euclidean)", names="kernels"),
     Option("seed", "The same seed gives the same result.", type=int, default=0, minimum=0),
@@ -130,18 +106,12 @@ ASKING = (  # of `explain` and `batch`; a run stores them
 )
 EXPLAIN = (  # of `explain` alone
     TIMEOUT,
-    Option(
-        "targets",
-        "Explain this many of the highest outputs, with files for each.",
-        type=int,
-        minimum=1,
-    ),
+    Option("targets", "Explain this many of the highest outputs.", type=int),
     Option(
         "compare",
-        "Other methods in addition to --method, such as lime,bayeslime or quadrature+adaptive (a "
-        "method and its design): adds NAME-methods.csv and .png. Or other choices of an option, "
-        "such as hide=0,blur or design=bernoulli, which cost as many model calls each: adds "
-        "NAME-choices.csv, .json, .png and .html. May be repeated.",
+        "Other methods, such as lime,quadrature+adaptive (a method and its design): adds "
+        "NAME-methods.csv and .png. Or other choices of an option, such as hide=0,blur, which cost "
+        "as many model calls each: adds NAME-choices.csv, .json, .png and .html.",
         setting="methods",
         many=True,
     ),
@@ -167,30 +137,27 @@ class OptionCommand(click.Command):
         self,
         name: str,
         run: Callable[..., object],
-        arguments: Sequence[Option],
-        options: Sequence[Option],
+        arguments: Mapping[str, str],
+        options: Iterable[Option],
         *,
         help: str | None = None,
         metavar: str | None = None,
     ) -> None:
-        self.records = {one.name: one for one in (*arguments, *options)}
-        params = [*(_argument(one, metavar) for one in arguments), *map(option_of, options)]
+        self._arguments = arguments
+        self._sections = {one.name: _SECTIONS[one.used_by] for one in options}
+        given: list[click.Parameter] = [click.Argument([a], metavar=metavar) for a in arguments]
+        params = [*given, *map(option_of, options)]
         super().__init__(name, params=params, callback=run, help=help or run.__doc__)
-
-    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """They are listed with the options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A list for each section."""
         rows: dict[str, list[tuple[str, str]]] = {title: [] for title in _SECTIONS.values()}
-        rows["Other"] = []
         for entry in self.get_params(ctx):
-            record = self.records.get(entry.name or "")
-            row = entry.get_help_record(ctx)
-            if record is not None and isinstance(entry, click.Argument):
-                rows["Input"].append((entry.human_readable_name, record.help))
-            elif row is not None:
-                rows["Other" if record is None else _SECTIONS[record.used_by]].append(row)
+            if entry.name in self._arguments:
+                row = entry.human_readable_name, self._arguments[entry.name]
+                rows["Input"].append(row)
+            elif record := entry.get_help_record(ctx):
+                rows.setdefault(self._sections.get(entry.name or "", "Other"), []).append(record)
         for title, listed in rows.items():
             if listed:
                 with formatter.section(title):
@@ -212,14 +179,12 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of their use."""
-        return [name for name in self._names() if self.get_command(ctx, name) is not None]
+        return list(self._names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by its name."""
-        if cmd_name not in self._names():
-            return None
         try:
-            return self._make(cmd_name)
+            return self._make(cmd_name) if cmd_name in self._names() else None
         except Exception as error:
             reason = f"The command {cmd_name!r} cannot be loaded: {error}"
 
@@ -230,42 +195,43 @@ class LazyGroup(click.Group):
         return click.Command(cmd_name, context_settings=context, callback=fail, help=reason)
 
 
+def domain_group(
+    name: str, make: Callable[[Domain, Command], click.Command], **settings: Any
+) -> LazyGroup:
+    """A group with a command for each registered domain that has a `Command` record."""
+
+    def made(kind: str) -> click.Command | None:
+        domain = registry.find("domains", kind)
+        return make(*command_of(kind)) if registry.of_domain(domain, "command") else None
+
+    return LazyGroup(name, lambda: registry.names("domains"), made, **settings)
+
+
 def option_of(option: Option) -> click.Option:
     """An option as click takes it; `names` of the registry are listed and completed."""
+    kind: Any = option.type  # not click.Path, which looks at the file: a manifest may name any
     names = registry.names(option.names) if option.names else ()  # type: ignore[arg-type]
+    if option.choices:
+        kind = click.Choice(option.choices)
+    elif option.minimum is not None:
+        kind = (click.IntRange if kind is int else click.FloatRange)(option.minimum)
 
-    def complete(ctx: object, param: object, incomplete: str) -> list[str]:
-        return [name for name in names if name.startswith(incomplete)]
+    def complete(ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        if kind is Path:
+            return [CompletionItem(incomplete, type="file")]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
     return click.Option(
         [option.name, option.flag, *filter(None, [option.short])],
-        type=_type(option),
+        type=kind,
         help=f"{option.help}: {known_names(option.names)}." if names else option.help,
-        default=option.default,
         required=option.required,
         multiple=option.many,
-        is_flag=option.type is bool,
+        is_flag=kind is bool,
         show_default=option.default not in (None, ""),
-        shell_complete=complete if names else None,
+        shell_complete=None if option.choices else complete,
+        **({} if option.default is None else {"default": option.default}),
     )
-
-
-def _argument(option: Option, metavar: str | None) -> click.Argument:
-    required = option.default is None
-    name, default = [option.name], option.default
-    return click.Argument(
-        name, type=_type(option), default=default, required=required, metavar=metavar
-    )
-
-
-def _type(option: Option) -> Any:
-    """What click checks a value with."""
-    if option.choices:
-        return click.Choice(option.choices)
-    bounds = option.minimum, option.maximum
-    if bounds == (None, None):
-        return option.type  # not click.Path, which looks at the file: a manifest may name any
-    return click.IntRange(*bounds) if option.type is int else click.FloatRange(*bounds)
 
 
 def settings_of(options: Iterable[Option], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,7 +276,7 @@ def error_line(error: BaseException, words: Sequence[str]) -> str:
 
 
 def command_of(name: str) -> tuple[Domain, Command]:
-    """A registered domain and its `Command` record; refused if it has none."""
+    """A registered domain and its `Command` record."""
     domain = registry.find("domains", name)
     command = registry.of_domain(domain, "command")
     if command is None:

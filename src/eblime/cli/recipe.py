@@ -13,6 +13,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,18 +69,16 @@ class Recipe:
     @classmethod
     def start(cls, domain: Domain, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
         """The recipe of a new run from the values of all options."""
-        stored = _stored_options(domain.name)
-        about = {one.name: _plain(one, values.get(one.name)) for one in stored} | {
+        model = values["model"]
+        about: dict[str, Any] = {
+            **{one.name: _plain(one, values.get(one.name)) for one in _stored_options(domain.name)},
             "kind": domain.name,
-            "inputs": _full_name("inputs", values["argument"]),
-            "model": _full_name("model", values["model"]),
-            "imported_from": None if Path(values["model"]).is_file() else str(Path.cwd()),
+            "inputs": values["argument"],
+            "imported_from": None if Path(model).is_file() else str(Path.cwd()),
         }
-        for option in stored:
-            if about[option.name] is not None and option.type is Path:
-                about[option.name] = _full_name(option.name, about[option.name])
         folder, trust = about["imported_from"], values["trust_pickle"]
         found = cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
+        about |= {name: _full_name(name, value) for name, value in found.places().items()}
         about["digests"] = dict(found.digests())
         for name, digest in about["digests"].items():
             if digest is None and name != "model":
@@ -87,39 +86,20 @@ class Recipe:
         return found
 
     @classmethod
-    def resume(
-        cls,
-        folder: str,
-        *,
-        again: Mapping[str, str | None],
-        trust_run: bool,
-        trust_pickle: bool,
-        cache: AnswerCache | None,
-    ) -> Recipe:
-        """The recipe of a run that `eblime batch` started.
+    def resume(cls, folder: str, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
+        """The recipe of a run that `eblime batch` started, from the options of `batch --resume`.
 
-        Parameters
-        ----------
-        folder
-            Of the run.
-        again
-            The files and addresses of the run that the user named again, by option. A module is
-            then imported from the current folder or from the installed packages, never from a
-            folder that the manifest names.
-        trust_run
-            Use all that the manifest names, also a pickle, and a module in the folder that it
-            names.
-        trust_pickle
-            Load the pickle that `--model` names.
-        cache
-            Stored answers of the model.
+        Files and addresses are used if the user named them again, or trusts the run. A module is
+        imported from the folder that the manifest names only if the run is trusted, else from the
+        current folder or the installed packages. `--trust-pickle` is for a pickle that was named.
         """
         from eblime.batch.folder import read_manifest
 
         about = read_manifest(Location.of(folder))["settings"]["about"]
         _check_stored(about, folder)
         found = cls(about=about, trust_pickle=True, import_from=about["imported_from"], cache=cache)
-        places, named = found.places(), {name: value for name, value in again.items() if value}
+        places, names = found.places(), (option.name for option in AGAIN)
+        named = {name: values[name] for name in names if values[name]}
         if not isinstance(digests := about.get("digests"), dict) or {*digests} != {*places} - {
             "inputs"
         }:
@@ -132,18 +112,18 @@ class Recipe:
                     f"{folder} was created with --{name} {places.get(name)}; this call has "
                     f"--{name} {value}."
                 )
-        if trust_run:
+        if values["trust_run"]:
             return found
         if set(places) - set(named):
             listed = ", ".join(f"--{name} {value}" for name, value in places.items())
             code = f", and the code in {found.import_from}" if found.import_from else ""
             trusting = shlex.join(["eblime", "batch", "--resume", folder, "--trust-run"])
-            repeated = replace(found, trust_pickle=trust_pickle).resume_command(folder)
+            repeated = replace(found, trust_pickle=values["trust_pickle"]).resume_command(folder)
             raise PermissionError(
                 f"{folder} would use {listed}. If you trust all of it, name it again: {repeated} "
                 f"or trust the folder{code}: {trusting}"
             )
-        return replace(found, trust_pickle=trust_pickle, import_from=str(Path.cwd()))
+        return replace(found, trust_pickle=values["trust_pickle"], import_from=str(Path.cwd()))
 
     def places(self) -> dict[str, str]:
         """All files and addresses that the run uses, by the options that name them."""
@@ -207,12 +187,9 @@ class Items:
 
         found = hashlib.sha256()
         for item in self.items:
-            found.update(item.title.encode() + b"\0")
-            try:
+            with suppress(Exception):  # recorded as a failure when the input is explained
                 content: Any = as_inputs([item.read()])
-                found.update(content.fingerprint.encode())
-            except Exception:  # recorded as a failure when the input is explained
-                continue
+                found.update(f"{item.title}\0{content.fingerprint}".encode())
         return found.hexdigest()[:16]
 
     def __len__(self) -> int:
@@ -229,34 +206,25 @@ class Items:
 
 def _stored_options(kind: str) -> list[Option]:
     """The options that decide the results of a run."""
-    own = [option for option in command_of(kind)[1].options if option.batch]
+    own = (option for option in command_of(kind)[1].options if option.batch)
     return [*_PLACES, MODEL, *ASKING, *PARTS, *own]
 
 
 def _check_stored(about: Any, folder: str) -> None:
-    """Refuse settings of a manifest that are not those of a command line, read again."""
+    """Refuse what the options of the command, parsed again, do not give back."""
     if not isinstance(about, dict) or not isinstance(about.get("kind"), str):
-        raise ValueError(
-            f"{folder} was not started by `eblime batch`; resume it with `eblime.explain_many` in "
-            "Python."
-        )
-    kind = about["kind"]
-    if kind not in registry.names("domains"):
-        raise ValueError(
-            f"{folder} has inputs of the kind {kind!r}, which is not installed; install the "
-            "package that adds it."
-        )
-    stored = _stored_options(kind)
-    damaged = f"{folder}/manifest.json is damaged"
+        raise ValueError(f"{folder} was not started by `eblime batch`; use `eblime.explain_many`.")
+    stored = _stored_options(about["kind"])
+    damaged = f"{folder}/manifest.json is damaged: "
     try:
-        parser = OptionCommand(kind, dict, (), stored)
-        read = parser.make_context(kind, list(_words(stored, about))).params
+        parser = OptionCommand(about["kind"], dict, {}, stored)
+        read = parser.make_context(parser.name, list(_words(stored, about))).params
     except click.UsageError as error:
-        raise ValueError(f"{damaged}: {error.format_message()}") from error
+        raise ValueError(f"{damaged}{error.format_message()}") from error
     for option in stored:
         given = about.get(option.name, "missing")
         if given != _plain(option, read[option.name]):
-            raise ValueError(f"{damaged}: {option.flag} is {given!r:.80}.")
+            raise ValueError(f"{damaged}{option.flag} is {given!r:.80}.")
 
 
 def _words(options: Sequence[Option], about: Mapping[str, Any]) -> Iterator[str]:

@@ -157,22 +157,15 @@ def _background(argument: str, options: Mapping[str, Any]) -> Path:
 
 
 COMMAND = Command(
-    help=(
-        "Explain rows of a table by its columns.\n\n"
-        "Columns that the model was trained on are found by their names; others are left out. "
-        "Without --design, hidden columns take values from rows of the background at random."
-    ),
+    help="""Explain rows of a table by its columns.
+
+    Columns that the model was trained on are found by their names; others are left out. Without
+    --design, hidden columns take values from rows of the background at random.
+    """,
     metavar="DATA",
     argument="A .csv, .tsv or .parquet file.",
-    example="eblime explain tabular data.csv --row 3 --model m.skops --background train.csv",
-    batch_help=(
-        "Explain every row of a table.\n\n"
-        "The table is a .csv, .tsv, .parquet or .jsonl file, or a folder of .parquet files."
-    ),
-    batch_argument="A file or a folder, here or such as s3://bucket/rows.parquet.",
-    batch_example=(
-        "eblime batch tabular data.csv --model m.skops --background train.csv --out run/"
-    ),
+    example="eblime explain tabular data.csv --model m.skops --background train.csv",
+    batch_argument="A table, .jsonl too, or a folder of .parquet files, here or such as s3://b/rows.",
     items=items,
     inputs=inputs,
     explainer=explainer,
@@ -210,27 +203,14 @@ COMMAND = Command(
             setting="groups",
             parse=parse_groups,
         ),
-        Option(
-            "representation",
-            "What a feature is: binary (the value is in the row's bin, or not) or continuous "
-            "(the standardised number).",
-            default="binary",
-        ),
+        Option("representation", "What a feature is: binary or continuous.", default="binary"),
         Option("bins", "Bins of columns of numbers: quartile or decile.", default="quartile"),
         Option(
             "perturb",
-            "Where hidden values come from: bins (values of the background, column by "
-            "column), normal (normal distributions in the bins, as in lime), rows (whole rows of "
-            "the background) or background (all hidden columns from the same row, the score is the "
-            "mean over rows: for --index shapley).",
+            "Where hidden values come from: bins (column by column), normal (as in lime), rows "
+            "(whole ones) or background (the mean over rows: for --index shapley).",
             default="bins",
         ),
-        Option(
-            "rows_per_mask",
-            "With --perturb background: how many rows of the background the score of a mask is the "
-            "mean of. Default: all, or 100 at random if there are more.",
-            type=int,
-            minimum=1,
-        ),
+        Option("rows_per_mask", "Rows of --perturb background. Default: at most 100.", type=int),
     ],
 )

@@ -41,14 +41,8 @@ COMMAND = Command(
     help="Explain a text by its words, sentences or characters.",
     metavar="TEXT",
     argument="The text itself, a .txt file, a folder of them, or - for standard input.",
-    example='eblime explain text "A witty, gorgeous film." --model sentiment.skops',
-    batch_help=(
-        "Explain many texts.\n\n"
-        'They are the .txt files of a folder, the lines of a .jsonl file, or the column "text" of '
-        "a table."
-    ),
-    batch_argument="A folder or a file, here or such as s3://bucket/texts.",
-    batch_example="eblime batch text reviews.jsonl --model mood:score --out run/",
+    example="eblime explain text reviews/ --model sentiment.skops",
+    batch_argument='A folder, a .jsonl file, or a table with the column "text".',
     items=items,
     inputs=lambda argument, model, options: argument,  # `explain_many` reads it
     defaults={"design": "paired"},
@@ -59,14 +53,7 @@ COMMAND = Command(
             default="word",
             commas=True,
         ),
-        Option(
-            "positions",
-            "Each occurrence of a word is a feature of its own.",
-            type=bool,
-            default=False,
-            setting="bag",
-            parse=not_,
-        ),
+        Option("positions", "Each occurrence counts.", type=bool, setting="bag", parse=not_),
         Option("hide", "Replacement of a hidden word, such as [MASK]. Default: none.", default=""),
     ],
 )
