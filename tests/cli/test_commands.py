@@ -146,7 +146,7 @@ def test_compare_prints_both_explanations(folder, capsys):
     ("words", "complaint"),
     [
         (("explain", "image", "none.png", "--model", "shades:green"), "no photo or folder"),
-        (("explain", "image", "photos/a.png", "--model", "shades:blue"), "has no 'blue'"),
+        (("explain", "image", "photos/a.png", "--model", "shades:blue"), "has no attribute 'blue'"),
         (
             ("explain", "image", "photos/a.png", "--model", "nowhere:x"),
             "no Python module",
@@ -260,10 +260,10 @@ def test_labels_are_lines_or_json(folder):
     assert load_labels(folder / "names.txt") == ["green", "other"]
     assert load_labels(folder / "l.json") == ["a", "b"]
     assert load_labels(folder / "o.json") == {3: "c"}
-    with pytest.raises(ValueError, match="must hold a list of names"):
+    with pytest.raises(ValueError, match="a JSON list of names"):
         load_labels(folder / "n.json")
     (folder / "k.json").write_text('{"third": "c"}')
-    with pytest.raises(ValueError, match=r"k\.json must have column numbers as its keys"):
+    with pytest.raises(ValueError, match=r"k\.json must be .* from column numbers to names"):
         load_labels(folder / "k.json")
     (folder / "latin.txt").write_bytes("Bär".encode("latin1"))
     with pytest.raises(ValueError, match=r"latin\.txt must be a text in UTF-8"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ from eblime.cli.options import (
     OptionCommand,
     cache_of,
     domain_group,
-    domain_options,
     known_names,
     option_of,
     settings_of,
@@ -39,22 +37,7 @@ _OUT = Option("out", "Folder of the run.", short="-o", required=True, used_by="r
 _EXECUTION = (*WORKERS, MAX_FAILURES)  # these change no result
 
 
-def _make(domain: Domain, command: Command) -> click.Command:
-    """The command `eblime batch NAME`."""
-    options = domain_options(domain, command, [_OUT, *ASKING, *ANSWERS, *PARTS, *_EXECUTION])
-    return OptionCommand(
-        domain.name,
-        partial(_start, domain),
-        {"argument": command.batch_argument or command.argument},
-        [option for option in options if option.batch],
-        metavar="INPUTS",
-        help=f"{command.help or f'Explain many inputs of the kind {domain.name}.'}\n\n"
-        "Exit code 3: some inputs failed, the others are explained.\n\n"
-        f"Example: {command.example.replace('explain', 'batch', 1)} --out run/",
-    )
-
-
-def _start(domain: Domain, /, **values: Any) -> None:
+def _start(domain: Domain, command: Command, /, **values: Any) -> None:
     """Start a run. The user typed every name in it, so all of them may be imported."""
     check_level("prob", values["prob"])
     _run(Recipe.start(domain, values, cache_of(values)), values["out"], values)
@@ -89,7 +72,9 @@ def _batch(**values: Any) -> None:
 
 BATCH = domain_group(
     "batch",
-    _make,
+    _start,
+    [_OUT, *ASKING, *ANSWERS, *PARTS, *_EXECUTION],
+    "Exit code 3: some inputs failed, the others are explained.",
     callback=_batch,
     help=_batch.__doc__,
     invoke_without_command=True,

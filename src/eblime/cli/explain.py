@@ -21,10 +21,8 @@ from eblime.cli.options import (
     ANSWERS,
     ASKING,
     EXPLAIN,
-    OptionCommand,
     cache_of,
     domain_group,
-    domain_options,
     error_line,
     option_of,
     own_values,
@@ -48,34 +46,6 @@ if TYPE_CHECKING:
 
 # Between choices; not in slic:n_segments=50,compactness=5 and not in brackets.
 _COMMA = re.compile(r",(?!\s*\w+\s*=)(?![^(\[]*[)\]])")
-
-
-def _make(domain: Domain, command: Command) -> click.Command:
-    """The command `eblime explain NAME`."""
-    summary = command.help or f"Explain inputs of the kind {domain.name}, by {domain.feature}s."
-    return OptionCommand(
-        domain.name,
-        partial(_explain, domain, command),
-        {"argument": command.argument},
-        domain_options(domain, command, [*ASKING, *ANSWERS, *EXPLAIN]),
-        metavar=command.metavar,
-        help=f"{summary}\n\n"
-        "Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out; with "
-        "--targets, NAME-LABEL.eblime and so on for each output.\n\n"
-        f"Example: {command.example}",
-    )
-
-
-GROUP = domain_group(
-    "explain",
-    _make,
-    help="""Explain a prediction: of an image, a row, a text, a signal.
-
-    Example: eblime explain text "A witty film." --model sentiment.skops
-
-    Packages that are installed can add other kinds of inputs.
-    """,
-)
 
 
 def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
@@ -124,26 +94,23 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
 
 def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> partial[Any]:
     """A function from an input to its explanations: by target, or with --compare by method."""
-    from eblime.engine.settings import stop_settings
-    from eblime.explainers.compare import compare_with, parse_methods
+    from eblime.explainers.compare import compare_with
 
     target, targets = values["target"], values["targets"]
     if target is not None and targets is not None:
         raise ValueError("--target and --targets cannot be used together; give one of them.")
     limits = {name: values[name] for name in ("until", "max_masks", "max_seconds")}
-    stop_settings(explainer.loop, **limits)
     common = {"rng": values["seed"], "cache": cache_of(values)}
     if not values["compare"]:
         wanted = (targets or 1) if target is None else [target]
         return partial(explainer.explain_targets, targets=wanted, **common, **limits)
-    for name in ("targets", "until", "max_seconds"):
+    for name in ("targets", *limits):
         if values[name] is not None:
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"--compare cannot be used together with {flag}.")
     plain = [text for text in values["compare"] if "=" not in text]
     names = [name.strip() for text in plain for name in text.split(",")]
     others = [name for name in names if name != values["method"]]
-    parse_methods([values["method"], *others])
     methods = {values["method"]: explainer.method} | {name: name for name in others}
     choices = _choices(explainer, command, values)
     return partial(
@@ -218,6 +185,7 @@ def _write_comparison(found: Comparison, base: Path, values: Mapping[str, Any]) 
         for ending in (".csv", ".png", ".json", ".html")
     )
     written = [table, picture]
+    figure: Any
     if found.settings:
         written += [numbers, page]
         frame, shown = found.sensitivity(top, prob), found.sensitivity_table(top, prob)
@@ -235,3 +203,18 @@ def _write_comparison(found: Comparison, base: Path, values: Mapping[str, Any]) 
         notes = [f"Note: {note}" for note in found.notes(top, prob)]
         say("\n".join([shown, *notes, f"Wrote {', '.join(map(str, written))}."]))
     return [page] if found.settings else []
+
+
+GROUP = domain_group(
+    "explain",
+    _explain,
+    [*ASKING, *ANSWERS, *EXPLAIN],
+    "Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out; with --targets, "
+    "NAME-LABEL.eblime and so on for each output.",
+    help="""Explain a prediction: of an image, a row, a text, a signal.
+
+    Example: eblime explain text "A witty film." --model sentiment.skops
+
+    Packages that are installed can add other kinds of inputs.
+    """,
+)

@@ -96,15 +96,20 @@ def _flat_size(shape: list[Any]) -> Size | None:
 def parse_segmentation(text: str) -> Any:
     """`slic`, or with settings `slic:n_segments=100,compactness=20`."""
     name, _, rest = text.partition(":")
-    if not rest:
-        return name
-    pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", rest)]
-    if not all(equals and key.strip() for key, equals, _ in pairs):
+    try:
+        call: Any = ast.parse(f"f({rest})", mode="eval").body
+        settings = {
+            entry.arg: getattr(entry.value, "id", None) or ast.literal_eval(entry.value)
+            for entry in call.keywords
+        }
+        if call.args or bool(rest) != bool(settings):
+            raise ValueError("They need names.")
+    except (SyntaxError, ValueError) as error:
         raise ValueError(
             "--segmentation must be a name, or a name and settings such as "
             f"slic:n_segments=100,compactness=20; got {text!r}."
-        )
-    return name, {key.strip(): _literal(value) for key, _, value in pairs}
+        ) from error
+    return (name, settings) if settings else name
 
 
 def parse_hide(text: str) -> Any:
@@ -117,14 +122,6 @@ def parse_hide(text: str) -> Any:
         return float(text)
     except ValueError:
         return text
-
-
-def _literal(value: str) -> Any:
-    """A number, True, False, or a string."""
-    try:
-        return ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError):
-        return value.strip()
 
 
 def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str = "mean") -> Any:

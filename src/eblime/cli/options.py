@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from eblime import registry
-from eblime.domains.record import Command, Domain, Option
+from eblime.domains.record import Command, Domain, Option, Use
 
 if TYPE_CHECKING:
     from eblime.engine.cache import AnswerCache
@@ -32,7 +33,7 @@ _SECTIONS = {  # of `--help`, by what uses an option
 }
 
 
-def _used_by(what: str, *options: Option) -> tuple[Option, ...]:
+def _used_by(what: Use, *options: Option) -> tuple[Option, ...]:
     return tuple(replace(option, used_by=what) for option in options)
 
 
@@ -196,15 +197,48 @@ class LazyGroup(click.Group):
 
 
 def domain_group(
-    name: str, make: Callable[[Domain, Command], click.Command], **settings: Any
+    verb: str, run: Callable[..., object], shared: Sequence[Option], note: str, **settings: Any
 ) -> LazyGroup:
-    """A group with a command for each registered domain that has a `Command` record."""
+    """The commands `eblime explain NAME` or `eblime batch NAME`, one for each registered domain.
 
-    def made(kind: str) -> click.Command | None:
-        domain = registry.find("domains", kind)
-        return make(*command_of(kind)) if registry.of_domain(domain, "command") else None
+    They call `run` with the domain, its `Command` record and the values by name.
+    """
+    batch = verb == "batch"
 
-    return LazyGroup(name, lambda: registry.names("domains"), made, **settings)
+    def made(name: str) -> click.Command | None:
+        if registry.of_domain(registry.find("domains", name), "command") is None:
+            return None
+        domain, command = command_of(name)
+        summary = command.help or f"Explain inputs of the kind {name}, by {domain.feature}s."
+        example = command.example.replace("eblime explain", f"eblime {verb}", 1)
+        end = " --out run/" if batch else ""
+        return OptionCommand(
+            name,
+            partial(run, domain, command),
+            {"argument": (batch and command.batch_argument) or command.argument},
+            [one for one in _checked_options(domain, command, shared) if one.batch or not batch],
+            metavar=command.metavar,
+            help=f"{summary}\n\n{note}\n\nExample: {example}{end}",
+        )
+
+    return LazyGroup(verb, lambda: registry.names("domains"), made, **settings)
+
+
+def _checked_options(domain: Domain, command: Command, shared: Sequence[Option]) -> list[Option]:
+    """The options of a domain's command, `--model` first, with the defaults of the domain."""
+    taken = _RESERVED | {option.name for option in (MODEL, *shared)}
+    for option in command.options:
+        if option.name in taken:
+            raise ValueError(
+                f"The domain {domain.name!r} declares the option {option.flag}, which already "
+                "exists or is reserved."
+            )
+        taken.add(option.name)
+    usual = {"design": domain.design, "kernel": domain.kernel}
+    usual = {name: value for name, value in usual.items() if isinstance(value, str)}
+    usual |= command.defaults
+    rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
+    return [MODEL, *command.options, *rest]
 
 
 def option_of(option: Option) -> click.Option:
@@ -214,7 +248,8 @@ def option_of(option: Option) -> click.Option:
     if option.choices:
         kind = click.Choice(option.choices)
     elif option.minimum is not None:
-        kind = (click.IntRange if kind is int else click.FloatRange)(option.minimum)
+        low = option.minimum
+        kind = click.IntRange(int(low)) if kind is int else click.FloatRange(low)
 
     def complete(ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
         if kind is Path:
@@ -288,20 +323,3 @@ def own_values(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a domain's own options; the defaults of those that `batch` lacks."""
     found = {one.name: values.get(one.name, one.default) for one in command.options}
     return found | {one.name: list(found[one.name] or []) for one in command.options if one.many}
-
-
-def domain_options(domain: Domain, command: Command, shared: Sequence[Option]) -> list[Option]:
-    """The options of a domain's command, `--model` first, with the defaults of the domain."""
-    taken = _RESERVED | {option.name for option in (MODEL, *shared)}
-    for option in command.options:
-        if option.name in taken:
-            raise ValueError(
-                f"The domain {domain.name!r} declares the option {option.flag}, which already "
-                "exists or is reserved."
-            )
-        taken.add(option.name)
-    usual = {"design": domain.design, "kernel": domain.kernel}
-    usual = {name: value for name, value in usual.items() if isinstance(value, str)}
-    usual |= command.defaults
-    rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
-    return [MODEL, *command.options, *rest]

@@ -34,11 +34,9 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> str:
     """All rows of a table, which must be fit to be the background if there is no other."""
     if options["background"] is None:
-        path = None if "://" in argument else Path(argument)
-        if path is not None and not path.exists():
-            raise FileNotFoundError(f"There is no table {argument!r}.")
-        is_table = path is not None and path.is_file() and path.suffix.lower() in _ENDINGS
-        if path is None or not is_table or path.stat().st_size > _LARGE:
+        path = Path(argument)
+        is_table = path.is_file() and path.suffix.lower() in _ENDINGS
+        if not is_table or path.stat().st_size > _LARGE:
             raise ValueError(
                 "--background must name a table of usual values, such as the training data: "
                 f"{argument} cannot be read whole."
@@ -61,23 +59,20 @@ def read_table(path: Path) -> pd.DataFrame:
     """A pandas frame from a .csv, .tsv or .parquet file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no table {str(path)!r}.")
-    known = path.stat()
-    return _read_table(path.resolve(), known.st_mtime_ns, known.st_size)
+    return _read_table(path.resolve(), path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=2)  # the rows and the background, which are often the same file
-def _read_table(path: Path, time: int, size: int) -> pd.DataFrame:
-    """A file of this time and size as a frame, which must not be changed."""
+def _read_table(path: Path, time: int) -> pd.DataFrame:
+    """A file of this time as a frame, which must not be changed."""
     from eblime._pandas import pd, read_csv
 
     suffix = path.suffix.lower()
     if suffix not in _ENDINGS:
         raise ValueError(f"Tables must be .csv, .tsv or .parquet files; got {str(path)!r}.")
     try:
-        if suffix == ".parquet":
-            return pd.read_parquet(path)
-        table: pd.DataFrame = read_csv(path, suffix)
-    except (ValueError, UnicodeDecodeError) as error:
+        table = pd.read_parquet(path) if suffix == ".parquet" else read_csv(path, suffix)
+    except ValueError as error:
         raise ValueError(f"{str(path)!r} cannot be read as a table: {error}") from error
     if len(table.columns) == 1 and ";" in str(table.columns[0]):
         raise ValueError(
@@ -121,8 +116,7 @@ def match_columns(table: pd.DataFrame, model: Any, drop: str) -> pd.DataFrame:
 def _with_categories(table: pd.DataFrame, model: Any, named: Sequence[str]) -> pd.DataFrame:
     """The table with the categories of pandas that a LightGBM model wants; a CSV file has none."""
     wanted = getattr(getattr(model, "booster_", model), "pandas_categorical", None) or ()
-    kept = [name for name, dtype in table.dtypes.items() if str(dtype) == "category"]
-    if not wanted or kept:
+    if not wanted or "category" in set(map(str, table.dtypes)):
         return table
     text = table.select_dtypes(exclude=["number", "bool", "datetime"]).columns
     chosen = [name for name in table.columns if name in text or name in named]

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 __all__ = ["Command", "Domain", "Item", "Option"]
 
 Lazy = str | Callable[..., Any]  # a function, or "module:name"
+Use = Literal["explainer", "model", "inputs", "result", "run"]
 
 
 class Item(NamedTuple):
@@ -113,7 +114,7 @@ class Option:
     minimum: float | None = None
     choices: Sequence[str] = ()
     names: str = ""
-    used_by: Literal["explainer", "model", "inputs", "result", "run"] = "explainer"
+    used_by: Use = "explainer"
     setting: str | None = None
     parse: Callable[[Any], Any] | None = None
     batch: bool = True
