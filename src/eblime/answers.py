@@ -66,8 +66,10 @@ class Answers:
             self, masks=np.ascontiguousarray(self.masks[:, kept]), features=names, fixed=None
         )
 
-    def with_fixed(self, fixed: BoolArray, features: Sequence[str]) -> Answers:
+    def with_fixed(self, fixed: BoolArray | None, features: Sequence[str]) -> Answers:
         """The same answers with features that are fixed among the others; masks show them."""
+        if fixed is None:
+            return self
         masks = np.ones((self.n_masks, len(fixed)))
         masks[:, ~fixed] = self.masks
         masks.flags.writeable = False

@@ -295,10 +295,10 @@ class RenderingModel(Protocol):
     def scorer(self, scene: Composite) -> AbstractContextManager[Any]:
         """Open the model for one scene; changes to the model are undone on exit.
 
-        The context has `launch(masks, way=0)` and `fetch(launched)`, the scores as an array
-        (n, outputs), which may still be computed on a GPU after `launch`; and the attributes `ways`
-        (how many memory layouts there are; the fastest is kept), `overlaps` (whether a batch may be
-        launched while another runs) and `sizes` (batch sizes worth trying, increasing).
+        The context has `launch(masks)`, the scores (n, outputs): an array, or an object with a
+        `shape` that can be indexed and becomes an array, which waits for a GPU; and the attributes
+        `overlaps` (whether a batch may be launched while another runs) and `sizes` (batch sizes
+        worth trying, increasing).
         """
 
 

@@ -1,6 +1,7 @@
 """A run that is killed, damaged or out of disk space gives the same numbers when it is resumed."""
 
 import errno
+import json
 import os
 import random
 import signal
@@ -11,14 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 
 import many
+import numpy as np
 import pandas as pd
 import pytest
-from many import ROWS, make, make_deadly, make_nothing, make_shifted, part_file
+from many import MASKS, ROWS, make, make_deadly, make_nothing, make_shifted, part_file
 from processes import LONG, below, in_group, started, wait_until
 
 import eblime
 from eblime.batch import Workers
 from eblime.batch.inputs import _ray_rows
+from eblime.domains import Domain
 
 HERE = Path(__file__).parent
 linux = pytest.mark.skipif(
@@ -290,6 +293,130 @@ def test_a_model_that_changed_for_some_inputs_is_detected(tmp_path):
     good["score"] = 0.7
     with pytest.raises(ValueError, match="was created with another model"):
         eblime.explain_many(explainer, texts, tmp_path / "r", part_size=4)
+
+
+SATURATED = np.where(np.arange(6)[:, None] < 3, 1.0, 0.9) * np.ones(5)
+
+
+def sum_of_some(columns):
+    """A classifier that is certain of all inputs, by any of some columns."""
+    return lambda rows: 1 / (1 + np.exp(-30 * (rows[:, columns] > 0.8).mean(axis=1)))
+
+
+@pytest.mark.parametrize("created", [True, False])
+def test_a_model_that_differs_only_between_the_inputs_is_detected(tmp_path, created):
+    """Its predictions are the same: an input is explained again."""
+
+    def given(columns):
+        explainer = eblime.TabularExplainer(sum_of_some(columns), ROWS, n_masks=MASKS)
+        return (lambda: explainer) if created else explainer, SATURATED, tmp_path / "r"
+
+    eblime.explain_many(*given([0, 1]), part_size=3)
+    part_file(tmp_path / "r", 1).unlink()
+    with pytest.raises(ValueError, match=r"created with another model, or .*stored importances of"):
+        eblime.explain_many(*given([2, 3]), part_size=3)
+    run = eblime.explain_many(*given([0, 1]), part_size=3)
+
+    assert run.frame()["input"].nunique() == 6
+
+
+def test_a_model_with_a_name_is_not_explained_again(tmp_path):
+    """Its `model_id` says that it is the same; its predictions are still compared."""
+    calls = []
+
+    def model(rows):
+        calls.append(len(rows))
+        return rows[:, 0]
+
+    def given(name):
+        cache = eblime.AnswerCache(tmp_path / f"{name}.db", model_id=name)
+        explainer = eblime.TabularExplainer(model, ROWS, n_masks=MASKS, cache=cache)
+        return explainer, ROWS[:4], tmp_path / "r"
+
+    eblime.explain_many(*given("a"))
+    manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    assert manifest["settings"]["model"].startswith("a ")
+    calls.clear()
+    eblime.explain_many(*given("a"))
+    assert sum(calls) == 4
+    with pytest.raises(ValueError, match=r"was created with model='a .*; this call has model='b"):
+        eblime.explain_many(*given("b"))
+    without = eblime.TabularExplainer(model, ROWS, n_masks=MASKS)
+    eblime.explain_many(without, *given("a")[1:])
+    assert sum(calls) > 4 + MASKS / 2
+
+
+def weighted(theta):
+    """A kernel with a setting that only its code knows."""
+    return lambda closeness: np.exp(-theta * (1 - closeness).sum(axis=1))
+
+
+def shifting(step):
+    """A function that draws rows."""
+    return lambda rng, n, row: np.tile(row, (n, 1)) + step * rng.normal(size=(n, 5))
+
+
+class OwnMethod:
+    """A method of the user's own."""
+
+    name = "own"
+
+    def __init__(self, method):
+        self.method = method
+
+    def fit(self, rng, answers):
+        """That of another method."""
+        return self.method.fit(rng, answers)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("kernel", weighted(0.1), weighted(3.0)),
+        ("perturb", shifting(0.1), shifting(2.0)),
+        ("method", OwnMethod(eblime.LIME()), OwnMethod(eblime.BayesLIME())),
+        ("bins", {"a": ("entropy", ROWS[:, 0] > 0.5)}, {"a": ("entropy", ROWS[:, 1] > 0.5)}),
+        ("until", lambda law, answers: "x", lambda law, answers: "y"),
+    ],
+)
+def test_functions_and_nested_arrays_in_settings_are_compared(tmp_path, name, first, second):
+    """By the code of the functions and what they enclose, and by every number of the arrays."""
+
+    def explain(value):
+        of_run = {"until": value, "max_masks": 100} if name == "until" else {}
+        settings = {} if of_run else {name: value}
+        explainer = eblime.TabularExplainer(
+            make().model, ROWS, names=list("abcde"), n_masks=MASKS, **settings
+        )
+        return eblime.explain_many(explainer, ROWS[:4], tmp_path / "r", **of_run)
+
+    explain(first)
+    explain(first)
+    with pytest.raises(ValueError, match=f"created with {name}="):
+        explain(second)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda inputs: inputs[2]["x"].__setitem__(600, 5.0),
+        lambda inputs: inputs[2].update(y=[1, True]),
+        lambda inputs: inputs[2].update(y=[1, "1"]),
+    ],
+)
+def test_inputs_are_compared_to_the_last_value(tmp_path, change):
+    """Long arrays in dictionaries, and values that are printed in the same way."""
+
+    def fail(entry):
+        raise ValueError("not explained")
+
+    domain = Domain(name="entries", feature="part", scene=object, read=fail)
+    explainer = eblime.Explainer(len, domain)
+    inputs = [{"x": np.zeros(1208), "y": [1, 1]} for _ in range(4)]
+    eblime.explain_many(explainer, inputs, tmp_path / "r")
+    change(inputs)
+    with pytest.raises(ValueError, match="created with inputs="):
+        eblime.explain_many(explainer, inputs, tmp_path / "r")
 
 
 def test_changed_settings_of_a_created_explainer_are_detected(tmp_path, monkeypatch):

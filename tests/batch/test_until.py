@@ -31,7 +31,7 @@ def test_a_run_stops_each_input_on_its_own(tmp_path):
     settings = json.loads((tmp_path / "run" / "manifest.json").read_text())["settings"]
 
     assert (table["n_masks"] < 800).all()
-    assert settings["until"] == "TopK(2, prob=0.95)"
+    assert settings["until"].startswith("TopK(k=2) ")
     assert settings["max_masks"] == 800
     assert "reached" in run.explanation(0).provenance["stopped"]
     again = eblime.explain_many(

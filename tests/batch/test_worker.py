@@ -275,7 +275,7 @@ def test_a_domain_of_another_package_runs(tmp_path, monkeypatch):
     assert rows["feature"].tolist() == ["piece 0", "piece 1", "piece 2", "piece 3"]
     assert rows["value"].tolist() == ["0.0", "1.0", "2.0", "3.0"]
     assert rows["top"].tolist() == [0, 1, 2, 3]
-    assert rows["left"].isna().all()  # halves do not fit a column of whole numbers
+    assert "left" not in rows  # halves do not fit a column of whole numbers
     kept = run.explanation(2)
     np.testing.assert_array_equal(kept.posterior.mean, rows["mean"])
     np.testing.assert_array_equal(kept.scene.values, INPUTS[2])
@@ -299,7 +299,7 @@ def test_other_settings_of_a_domain_are_refused(tmp_path):
     eblime.explain_many(explainer(first.copy()), *given)
     with pytest.raises(ValueError, match="created with settings="):
         eblime.explain_many(explainer(other), *given)
-    with pytest.raises(ValueError, match="created with kind='series'"):
+    with pytest.raises(ValueError, match=r"created with kind=.Domain\(name='series'"):
         eblime.explain_many(explainer(first, replace(domain, name="sound")), *given)
 
 

@@ -98,12 +98,39 @@ def test_ctrl_c_ends_the_call(tmp_path):
     """An interrupt during a model call is not recorded as a failure."""
 
     def interrupted(rows):
-        raise KeyboardInterrupt
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            sys.exit("the model cleans up")
 
-    explainer = eblime.TabularExplainer(interrupted, ROWS, n_masks=60)
-    with pytest.raises(KeyboardInterrupt):
+    explainer, before = eblime.TabularExplainer(interrupted, ROWS), signal.getsignal(signal.SIGINT)
+    with pytest.raises(SystemExit):
         eblime.explain_many(explainer, ROWS, tmp_path / "r")
     assert not list((tmp_path / "r").glob("in-progress*"))
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def interrupts_itself(rows):
+    """A model that raises what Ctrl-C raises, for one input."""
+    if (rows == ROWS[5]).all(axis=1).any():
+        raise KeyboardInterrupt
+    return rows[:, 0]
+
+
+def make_interrupting():
+    """Its explainer."""
+    return eblime.TabularExplainer(interrupts_itself, ROWS, n_masks=60)
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_model_that_raises_keyboard_interrupt_is_recorded(tmp_path, workers):
+    """The input has failed, and the run goes on: nobody has pressed Ctrl-C."""
+    given = make_interrupting, ROWS, tmp_path / "r"
+    run = eblime.explain_many(*given, part_size=4, workers=workers)
+
+    assert run.failures()["input"].tolist() == [5]
+    assert "KeyboardInterrupt" in run.failures()["error"][0]
+    assert run.frame()["input"].nunique() == len(ROWS) - 1
 
 
 def test_an_exit_by_a_signal_handler_ends_the_call(tmp_path):

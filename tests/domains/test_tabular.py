@@ -374,12 +374,18 @@ def test_constant_columns_are_zero(perturb):
     assert caught[0].filename == __file__
 
 
-def test_constant_columns_are_no_features_of_a_function():
-    """Nothing is known of a column that a function never changes, nor is it zero."""
-    explainer = quiet(Spy(), people(), perturb=lambda rng, n, row: people()[:n], n_masks=60)
-    e = explainer.explain(people().iloc[1])
+def test_a_function_must_not_change_constant_columns():
+    """They would not be zero; one that leaves them alone gives zero, as everything else does."""
+    rows = people()
+    explainer = quiet(Spy(), rows, perturb=lambda rng, n, row: rows[:n], n_masks=60)
+    e = explainer.explain(rows.iloc[1])
+    other = quiet(
+        Spy(), rows, perturb=lambda rng, n, row: rows[:n].assign(planet="mars"), n_masks=60
+    )
 
-    assert e.posterior.sd[list(e.scene.columns).index("planet")] > 0
+    assert_array_equal(e.posterior.interval()[list(e.scene.columns).index("planet")], 0)
+    with pytest.raises(ValueError, match="`perturb` must not change column 'planet'"):
+        other.explain(rows.iloc[1])
 
 
 def test_constant_background_is_refused():

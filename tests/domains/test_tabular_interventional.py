@@ -143,7 +143,7 @@ def test_max_calls_counts_rows():
 
 
 def test_categories_groups_and_missing_values():
-    """Frames keep their dtypes; a group is one player; equal columns are none."""
+    """Frames keep their dtypes; a group is one player; equal columns are zero."""
     frame = pd.DataFrame(
         {
             "job": ["cook", "smith", "cook", "clerk"],
@@ -159,10 +159,12 @@ def test_categories_groups_and_missing_values():
         return (rows["job"] == "cook") * 1.0 + rows["age"] / 10 + rows["two"] + rows["same"]
 
     settings = {"groups": {"dummy": ["one", "two"]}, "perturb": "background", "method": SHAPLEY}
-    e = eblime.TabularExplainer(score, frame, **settings).explain(frame.iloc[1])
+    with pytest.warns(UserWarning, match="'same'"):
+        explainer = eblime.TabularExplainer(score, frame, **settings)
+    e = explainer.explain(frame.iloc[1])
 
-    assert e.details()["column"] == ["job", "age", "dummy"]
-    assert_allclose(e.posterior.mean, [-0.5, -0.5, 0.5], atol=1e-9)
+    assert e.details()["column"] == ["job", "age", "dummy", "same"]
+    assert_allclose(e.posterior.mean, [-0.5, -0.5, 0.5, 0.0], atol=1e-9)
     assert list(e.features[:2]) == ["job = smith", "age = 40"]
 
 

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 from contextlib import closing
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from numpy.testing import assert_array_equal
 from processes import LONG, started
 
 import eblime
+from eblime.domains import Domain
 from eblime.engine import cache as cache_module
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
@@ -128,7 +129,7 @@ def test_answers_of_a_model_that_has_changed_are_refused(cache, settings):
     verified = eblime.AnswerCache(cache.path, model_id="a")
     explain(Counting(), verified, n_masks=300)
     before, model = len(cache), Scaled(1.01)
-    with pytest.raises(ValueError, match=r"another model: .*the model now returns .*verify=0"):
+    with pytest.raises(ValueError, match=r"another model: output 0 .*the model now .*verify=0"):
         explain(model, verified, **{"n_masks": 300, **settings})
 
     assert len(model.asked) == 1
@@ -321,11 +322,6 @@ def test_a_file_that_stays_locked_is_reported(tmp_path):
             explain(Counting(), eblime.AnswerCache(path, model_id="a", timeout=0.1))
 
 
-def spoil_text(path):
-    """Not a database."""
-    path.write_text("no database " * 1000)
-
-
 def spoil_row(path):
     """Another number in an answer."""
     with closing(sqlite3.connect(path)) as connection:
@@ -349,50 +345,66 @@ def spoil_pages(path):
     path.write_bytes(bytes(content))
 
 
-@pytest.mark.parametrize("spoil", [spoil_text, spoil_row, spoil_layout, spoil_pages])
-def test_a_damaged_file_is_set_aside(cache, spoil):
-    """With a warning; the answers are asked again, and the numbers are right."""
-    plain = explain(Counting(), cache)
+def spoil_type(path):
+    """A text instead of an answer."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE answers SET outputs = 'abc'")
+        connection.commit()
+
+
+def spoil_table(path):
+    """A table of another layout under the same name."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE answers")
+        connection.execute("CREATE TABLE answers (a)")
+        connection.commit()
+
+
+@pytest.mark.parametrize("spoil", [spoil_row, spoil_type, spoil_table, spoil_layout, spoil_pages])
+def test_a_damaged_file_is_refused(cache, spoil):
+    """It stays where it is, and the message has the command that removes it."""
+    explain(Counting(), cache)
     spoil(cache.file)
+    model, before = Counting(), cache.file.read_bytes()
+    with pytest.raises(ValueError, match=r"is damaged: .*: rm -f \S*answers\.db") as refused:
+        explain(model, cache)
+
+    assert model.asked == []
+    assert cache.file.read_bytes() == before
+    subprocess.run(str(refused.value).rpartition(": ")[2], shell=True, check=True)
+    assert not list(cache.file.parent.iterdir())
+    explain(model, cache)
+    assert len(model.asked) == len(cache)
+
+
+def test_a_file_that_is_no_cache_is_refused_and_not_changed(cache):
+    """Such as a text: nothing is renamed, and no file is created beside it."""
+    cache.file.write_text("years of work " * 1000)
     model = Counting()
-    with pytest.warns(UserWarning, match=r"is damaged .* renamed to 'answers.db.damaged'"):
-        e = explain(model, cache)
+    with pytest.raises(ValueError, match=r"a file of another program, which is not changed"):
+        explain(model, cache)
 
-    assert len(model.asked) == len(cache) == plain.provenance["model_calls"]
-    assert_array_equal(e.scores, plain.scores)
-    assert cache.file.with_name("answers.db.damaged").exists()
-    again = Counting()
-    explain(again, cache)
-    assert again.asked == []
+    assert model.asked == []
+    assert cache.file.read_text() == "years of work " * 1000
+    assert [*cache.file.parent.iterdir()] == [cache.file]
 
 
-def test_a_damaged_file_is_set_aside_once(cache, monkeypatch):
-    """Who is slow to rename it does not rename the new file of somebody else."""
-    spoil_text(cache.file)
-    looks, looking, done = itertools.count(1), threading.Event(), threading.Event()
-    original = cache_module.inode_of
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_file_that_cannot_be_written_to_is_read(cache, monkeypatch, busy):
+    """Also while another program writes to it; new answers are not stored, with a warning."""
+    explain(Counting(), cache)
+    stored, model = len(cache), Counting()
+    with closing(sqlite3.connect(cache.file)) as writer:
+        if busy:
+            writer.execute("CREATE TABLE theirs (a)")
+        monkeypatch.setattr(os, "access", lambda path, mode: False)
+        explain(model, cache)
+        assert model.asked == []
+        assert len(cache) == stored
+        with pytest.warns(UserWarning, match="answers are not stored: .*readonly database"):
+            explain(model, cache, hide="[MASK]")
 
-    def inode_of(file):
-        found = original(file)
-        if threading.current_thread() is slow and next(looks) == 2:  # before it renames the file
-            looking.set()
-            done.wait(1)
-        return found
-
-    def both():
-        slow.start()
-        assert looking.wait(60)
-        explain(Counting(), eblime.AnswerCache(cache.path, model_id="b"))
-        done.set()
-        slow.join()
-
-    slow = threading.Thread(target=explain, args=(Counting(), cache))
-    monkeypatch.setattr(cache_module, "inode_of", inode_of)
-    with pytest.warns(UserWarning, match="is damaged"):
-        both()
-
-    assert cache.stats().models == 2
-    assert len(list(cache.file.parent.glob("*.damaged*"))) == 1
+    assert len(cache) == stored
 
 
 def test_paths_that_cannot_be_a_cache_are_refused_before_the_model_is_asked(tmp_path):
@@ -405,7 +417,7 @@ def test_paths_that_cannot_be_a_cache_are_refused_before_the_model_is_asked(tmp_
         explain(model, tmp_path / "folder")
     with pytest.raises(ValueError, match="in a folder that exists"):
         explain(model, tmp_path / "nowhere" / "a.db")
-    with pytest.raises(ValueError, match="another program"):
+    with pytest.raises(ValueError, match="of another program"):
         explain(model, eblime.AnswerCache(tmp_path / "other.db", model_id="a"))
     with pytest.raises(TypeError, match="`cache` must be the path"):
         explain(model, 3)
@@ -505,100 +517,15 @@ def test_a_cache_is_cleared_in_one_step(cache):
     open_file = cache_module.open_file
 
     def opened(*args):
-        connection, inode = open_file(*args)
+        connection = open_file(*args)
         connection.set_trace_callback(lambda text: write() if "scopes" in text else None)
-        return connection, inode
+        return connection
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cache_module, "open_file", opened)
         cache.clear()
 
     assert inside == ["database is locked"]
-
-
-def remove(file):
-    """Delete a file and those beside it."""
-    for part in file.parent.glob(f"{file.name}*"):
-        part.unlink(missing_ok=True)
-
-
-def set_aside(file):
-    """As another process does that finds it damaged."""
-    file.rename(file.with_name("answers.db.damaged"))
-
-
-@pytest.mark.parametrize("act", [remove, set_aside])
-def test_a_file_that_vanishes_is_made_again(cache, act):
-    """In the middle of an explanation; the answers from then on are stored."""
-
-    class Acting(Counting):
-        def __call__(self, texts):
-            if len(self.asked) == 40:
-                act(cache.file)
-            return super().__call__(texts)
-
-    model = Acting()
-    explain(model, cache, calls=eblime.Calls(batch_size=20), n_masks=100)
-
-    assert len(cache) == len(model.asked) - 40
-
-
-def make_theirs(file):
-    """A database of another program."""
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("CREATE TABLE theirs (a)")
-
-
-@pytest.mark.parametrize("act", [Path.mkdir, make_theirs])
-def test_a_file_of_another_kind_ends_the_storing(cache, act):
-    """With a warning: the explanation goes on."""
-
-    class Acting(Counting):
-        def __call__(self, texts):
-            if len(self.asked) == 40:
-                remove(cache.file)
-                act(cache.file)
-            return super().__call__(texts)
-
-    plain = explain(Counting(), None, n_masks=100)
-    with pytest.warns(UserWarning, match=r"cannot be used, answers are not stored: .*[^.]\.$"):
-        e = explain(Acting(), cache, calls=eblime.Calls(batch_size=20), n_masks=100)
-
-    assert_array_equal(e.scores, plain.scores)
-
-
-def test_a_file_that_is_back_is_used_again(cache):
-    """It is not taken for a damaged one, because a step without it has failed."""
-    explain(Counting(), cache)
-    away = cache.file.with_name("away.db")
-    with cache.books(Counting()) as book_of:
-        book = book_of("a text")
-        book.write([b"key"], np.ones((1, 2)))
-        cache.file.rename(away)
-        cache.file.mkdir()
-        with pytest.warns(UserWarning, match="cannot be used"):
-            assert book.read([b"key"]) == {}
-        cache.file.rmdir()
-        away.rename(cache.file)
-        found = book.read([b"key"])
-
-    assert_array_equal(found[b"key"], [1, 1])
-
-
-def test_a_folder_that_another_program_locks_is_not_waited_for(cache):
-    """As `flock FOLDER python script.py` locks it for as long as the script runs."""
-    fcntl = pytest.importorskip("fcntl")
-    folder = os.open(cache.file.parent, os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    thread = threading.Thread(target=explain, args=(Counting(), cache))
-    thread.start()
-    thread.join(60)
-    waits = thread.is_alive()
-    os.close(folder)
-    thread.join()
-
-    assert not waits
-    assert len(cache) > 0
 
 
 def test_a_lock_is_waited_for_however_long(tmp_path):
@@ -628,16 +555,73 @@ def test_answers_of_a_model_with_other_outputs_are_refused(cache):
         three.explain([0.5, 0.5, 0.5], rng=0)
 
 
-def test_a_damaged_file_that_cannot_be_renamed_is_reported(cache, monkeypatch):
-    """Before the model is asked."""
-    spoil_text(cache.file)
+def test_each_output_is_verified_by_its_own_range(cache):
+    """Another model is found beside an output of 10,000 that did not change."""
+    rows = np.random.default_rng(0).random((80, 3))
+    verified = eblime.AnswerCache(cache.path, model_id="a", verify=50)
 
-    def refuse(*args):
-        raise PermissionError(13, "Permission denied")
+    def explainer(column):
+        def model(table):
+            return np.stack([np.full(len(table), 1e4), table[:, column]], axis=1)
 
-    monkeypatch.setattr(Path, "rename", refuse)
-    model = Counting()
-    with pytest.raises(ValueError, match=r"is damaged .*cannot be renamed: Permission denied"):
-        explain(model, cache)
+        return eblime.TabularExplainer(model, rows, n_masks=64, cache=verified)
 
-    assert model.asked == []
+    explainer(0).explain(rows[5], 1)
+    with pytest.raises(ValueError, match="answers of another model: output 1"):
+        explainer(1).explain(rows[5], 1)
+
+
+def test_categories_of_a_column_are_told_apart(cache):
+    """A model may read the number of a category, which depends on the others."""
+    pd = pytest.importorskip("pandas")
+    asked = []
+
+    def model(table):
+        asked.append(len(table))
+        return table["kind"].cat.codes.to_numpy().astype(float)
+
+    for kinds in (["a", "b"], ["b", "a"]):
+        values = pd.Categorical(["a", "b"] * 20, categories=kinds)
+        frame = pd.DataFrame({"kind": values, "x": range(40)})
+        explainer = eblime.TabularExplainer(model, frame, n_masks=50, cache=cache)
+        e = explainer.explain(frame.iloc[0], rng=0)
+        assert e.prediction == kinds.index("a")
+        asked.clear()
+        explainer.explain(frame.iloc[0], rng=0)
+        assert asked == []
+
+
+def halves(fill):
+    """A domain whose hidden half has a number that only its code knows."""
+
+    @dataclass(frozen=True)
+    class Halves:
+        series: np.ndarray
+        domain = "halves"
+        features = ("first", "second")
+        n_features = 2
+        sizes = (4,)
+
+        def inputs(self, masks):
+            shown = masks.repeat(2, axis=1) > 0.5
+            return np.where(shown, self.series, fill)
+
+    return Domain(name="halves", feature="half", scene=Halves, read=Halves)
+
+
+def test_code_of_an_own_domain_counts(cache):
+    """Two domains with the same name that hide in different ways share no answer."""
+    for fill in (0.0, 5.0):
+        explainer = eblime.Explainer(lambda batch: batch[:, 0], halves(fill), cache=cache)
+        e = explainer.explain(np.ones(4))
+
+        assert set(e.scores.ravel()) == {1.0, fill}
+
+
+def test_an_own_domain_needs_a_name_also_with_a_model_that_needs_none(tmp_path, monkeypatch):
+    """The bytes of a file do not show what the code of the domain does."""
+    monkeypatch.setattr(cache_module, "fingerprint", lambda model: "a file")
+    cache = tmp_path / "answers.db"
+    explainer = eblime.Explainer(lambda batch: batch[:, 0], halves(0.0), cache=cache)
+    with pytest.raises(TypeError, match="needs `model_id`, a name for this kind of input"):
+        explainer.explain(np.ones(4))

@@ -1,74 +1,22 @@
-"""Models are recognised by their content where it is certain, and need a name elsewhere."""
+"""A model that is a file is recognised by its bytes; every other model needs a name."""
 
 import functools
-import os
-import pickle
-import subprocess
-import sys
-from collections import defaultdict
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import eblime
 from eblime._digest import UnknownContentError
-from eblime.models.adapt import as_model
-from eblime.models.identity import fingerprint
+from eblime.models.adapt import as_model, with_reader
+from eblime.models.identity import fingerprint, named
+from eblime.models.language import ServerModel
+from eblime.models.likelihood import AnswerScore
+from eblime.models.signal import SignalModel
+from eblime.models.sklearn import SklearnModel
 
 ROWS = np.random.default_rng(0).random((50, 3))
-LABELS = (ROWS[:, 0] > 0.5).astype(int)
-
-
-def identity(model):
-    """The fingerprint of a model as an explainer wraps it."""
-    return fingerprint(as_model(model))
-
-
-# --- everything that has the user's own code in it ------------------------------------------------
-
-WEIGHTS, TABLE = [1.0, 2.0, 3.0], defaultdict(float, a=1.0)
-
-
-def reads_a_list(rows):
-    """A function that also writes to a list of its own."""
-    out = []
-    out.append(rows @ np.array(WEIGHTS))
-    return out[0]
-
-
-def reads_a_table(rows):
-    """A function that reads a dictionary."""
-    return TABLE["a"] * rows[:, 0]
-
-
-@functools.lru_cache
-def slope():
-    """A helper that remembers."""
-    return float(os.environ.get("SLOPE", "1"))
-
-
-def reads_the_environment(rows):
-    """A function whose helper reads the environment."""
-    return slope() * rows[:, 0]
-
-
-async def service(rows):
-    """The client of a service."""
-    return rows[:, 0]
-
-
-class Fitted:
-    """A model whose `fit` sets an attribute."""
-
-    def fit(self, column):
-        """Learn."""
-        self.coef = np.eye(3)[column]
-        return self
-
-    def predict(self, rows):
-        """Predict."""
-        return rows @ self.coef
+URL = "http://127.0.0.1:1/v1"
 
 
 def from_package(name):
@@ -76,293 +24,96 @@ def from_package(name):
     return pytest.importorskip(name)
 
 
-def own_estimator():
-    """A subclass of an estimator."""
+def weighted_density():
+    """An estimator whose trees do not show its weights."""
+    neighbors = from_package("sklearn.neighbors")
+    return neighbors.KernelDensity().fit(ROWS, sample_weight=np.arange(1.0, 51.0)).score_samples
+
+
+def file_vectorizer():
+    """A pipeline that reads other files."""
+    text, linear = (
+        from_package("sklearn.feature_extraction.text"),
+        from_package("sklearn.linear_model"),
+    )
+    steps = (text.CountVectorizer(input="filename"), linear.LogisticRegression())
+    return from_package("sklearn.pipeline").make_pipeline(*steps)
+
+
+def fitted_estimator():
+    """An estimator of scikit-learn alone."""
     linear = from_package("sklearn.linear_model")
-
-    class Own(linear.LinearRegression):
-        def predict(self, rows):
-            return 2 * super().predict(rows)
-
-    return Own().fit(ROWS, LABELS)
-
-
-def pipeline(step):
-    """A pipeline that begins with a step."""
-    linear = from_package("sklearn.linear_model")
-    pipe = from_package("sklearn.pipeline").make_pipeline(step, linear.LogisticRegression())
-    return pipe.fit(ROWS, LABELS)
-
-
-class Doubling:
-    """A step of a pipeline."""
-
-    def fit(self, rows, labels=None):
-        """Nothing to learn."""
-        return self
-
-    def transform(self, rows):
-        """Twice the numbers."""
-        return 2 * rows
-
-
-def function_step():
-    """A step that calls a function of the user's."""
-    return pipeline(from_package("sklearn.preprocessing").FunctionTransformer(np.vectorize(abs_)))
-
-
-def abs_(number):
-    """A function."""
-    return abs(number)
-
-
-def kernel_machine():
-    """An estimator with a function as a setting."""
-    return from_package("sklearn.svm").SVC(kernel=lambda a, b: a @ b.T).fit(ROWS, LABELS)
-
-
-def changed_estimator():
-    """An estimator whose method was replaced."""
-    model = from_package("sklearn.linear_model").LogisticRegression().fit(ROWS, LABELS)
-    model.predict_proba = lambda rows: np.stack([rows[:, 0], 1 - rows[:, 0]], axis=1)
-    return model
+    return linear.LogisticRegression().fit(ROWS, ROWS[:, 0] > 0.5)
 
 
 def network():
-    """A network of torch's own layers, with the same weights every time."""
-    torch = from_package("torch")
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 2)).eval()
+    """A network of torch's own layers."""
+    return from_package("torch").nn.Linear(4, 2)
 
 
-def own_layer():
-    """A network with a layer of the user's own."""
-    torch = from_package("torch")
+class Fitted:
+    """A model of the user's own."""
 
-    class Own(torch.nn.Module):
-        def forward(self, x):
-            return 2 * x
-
-    return torch.nn.Sequential(network(), Own())
+    def predict(self, rows):
+        """Predict."""
+        return rows[:, 0]
 
 
-def hooked_network():
-    """A network whose outputs a hook changes."""
-    net = network()
-    net[1].register_forward_hook(lambda module, inputs, outputs: 2 * outputs)
-    return net
-
-
-def replaced_forward():
-    """A network with another forward function."""
-    net = network()
-    net.forward = lambda x: x[:, :2]
-    return net
-
-
-def function_in_a_network():
-    """A network with a function as an attribute."""
-    net = network()
-    net.scale = lambda x: 2 * x
-    return net
-
-
-def traced_network():
-    """A network as recorded code."""
-    torch = from_package("torch")
-    return torch.fx.symbolic_trace(network())
-
-
-def scripted_network():
-    """A network as compiled code."""
-    torch = from_package("torch")
-    module = torch.jit.ScriptModule
-    net = network()
-    net.inner = module()
-    return net
-
-
-def preprocessed_network():
-    """A function before a network."""
-    from eblime.models.torch import TorchModel
-
-    return TorchModel(network(), preprocess=lambda x: 2 * x)
+async def service(rows):
+    """The client of a service."""
+    return rows[:, 0]
 
 
 @pytest.mark.parametrize(
     "create",
     [
         lambda: lambda rows: rows[:, 0],
-        lambda: reads_a_list,
-        lambda: reads_a_table,
-        lambda: reads_the_environment,
-        lambda: slope,
         lambda: service,
-        lambda: functools.partial(reads_a_list),
         lambda: functools.partial(np.sum, axis=1),
-        lambda: np.frompyfunc(abs_, 1, 1),
-        lambda: np.vectorize(abs_),
         lambda: np.linalg.det,
-        lambda: Fitted().fit(0),
-        lambda: Fitted().fit(0).predict,
+        Fitted,
+        lambda: Fitted().predict,
         lambda: eblime.KerasModel(network=lambda batch, training: batch),
-        own_estimator,
-        lambda: own_estimator().predict,
-        lambda: pipeline(Doubling()),
-        function_step,
-        kernel_machine,
-        changed_estimator,
-        own_layer,
-        hooked_network,
-        replaced_forward,
-        function_in_a_network,
-        traced_network,
-        scripted_network,
-        preprocessed_network,
+        weighted_density,
+        file_vectorizer,
+        fitted_estimator,
+        network,
     ],
 )
-def test_models_with_code_of_the_users_need_a_name(create):
-    """What code does can depend on anything; so can functions, wherever they come from."""
-    with pytest.raises(UnknownContentError):
-        identity(create())
+def test_models_that_are_no_file_need_a_name(create):
+    """What they return can depend on files, on other code and on versions of packages."""
+    with pytest.raises(UnknownContentError, match="can depend on other code, data, files"):
+        fingerprint(as_model(create()))
 
 
-# --- torch ----------------------------------------------------------------------------------------
+def compared(score):
+    """A language model whose answers are compared by a function."""
+    return AnswerScore(language=Fitted(), score=score)
 
 
-def keep_the_sum(net):
-    """Torch does not count this as a new version, and the sum is the same."""
-    net[1].weight.data[0, 0] += 1.0
-    net[1].weight.data[0, 1] -= 1.0
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (ServerModel(URL, max_new_tokens=2), ServerModel(URL, max_new_tokens=8)),
+        (ServerModel(URL, options={"seed": 1}), ServerModel(URL, options={"seed": 2})),
+        (ServerModel(URL, temperature=0.0), ServerModel(URL, temperature=0.5)),
+        (compared(lambda new, old: 0.5), compared(lambda new, old: float(new == old))),
+        (with_reader(len, lambda out, n: out), with_reader(len, lambda out, n: -out)),
+        (SignalModel(model=len, layout="first"), SignalModel(model=len, layout="last")),
+        (as_model(Fitted()), SklearnModel(predict=Fitted().predict, ranked=False)),
+    ],
+)
+def test_settings_around_a_named_model_count(first, second):
+    """A name stands for the model, not for how its answers are read, written or compared."""
+    assert named(first, "a") == named(first, "a") != named(second, "a")
+    assert named(first, "a") != named(first, "b")
 
 
-def number(net):
-    """A plain attribute."""
-    net[1].scale += 1
+def test_where_a_server_is_does_not_count():
+    """Nor how long it is waited for: the user's name says which model it has."""
+    moved = ServerModel("http://127.0.0.1:2/v1", timeout=3.0)
 
-
-def tensor(net):
-    """A tensor that is no parameter."""
-    net[1].offset[0] += 1
-
-
-def buffer(net):
-    """A buffer that is not in the state dict."""
-    net[1].hidden[0] += 1
-
-
-def listed(net):
-    """A module in a list, which torch does not see."""
-    net[1].others[0].weight.data[0, 0] += 1
-
-
-@pytest.mark.parametrize("change", [keep_the_sum, number, tensor, buffer, listed])
-def test_everything_in_a_network_counts(change):
-    """Also what is not in its state dict."""
-    torch = pytest.importorskip("torch")
-
-    def create():
-        net = network()
-        net[1].scale, net[1].offset = 3, torch.zeros(2, dtype=torch.bfloat16)
-        net[1].others = [torch.nn.Linear(2, 2)]
-        net[1].register_buffer("hidden", torch.zeros(2), persistent=False)
-        return net
-
-    net = create()
-    before = identity(net)
-
-    assert identity(create()) == before
-    change(net)
-    assert identity(net) != before
-
-
-def test_the_same_network_is_recognised():
-    """After training back, and in the layout that it has while it is asked; settings count."""
-    torch = pytest.importorskip("torch")
-    from eblime.models.torch import TorchModel
-
-    net = network()
-    before = identity(net)
-    net[1].weight.data += 1
-    net.load_state_dict(network().state_dict())
-    assert identity(net) == before
-    assert fingerprint(TorchModel(net, activation="none")) != before
-    assert identity(torch.nn.Sequential(torch.nn.Flatten(start_dim=0), net[1])) != before
-    photos = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
-    plain = identity(photos)
-    assert identity(photos.to(memory_format=torch.channels_last)) == plain
-
-
-# --- estimators -----------------------------------------------------------------------------------
-
-
-def estimators():
-    """Estimators of several kinds, unfitted."""
-    ensemble = from_package("sklearn.ensemble")
-    neighbors = from_package("sklearn.neighbors")
-    linear, preprocessing = (
-        from_package("sklearn.linear_model"),
-        from_package("sklearn.preprocessing"),
-    )
-    steps = (preprocessing.FunctionTransformer(np.log1p), linear.LogisticRegression())
-    yield ensemble.RandomForestClassifier(3, random_state=0)
-    yield ensemble.HistGradientBoostingClassifier(max_iter=3, random_state=0)
-    yield neighbors.KNeighborsClassifier()
-    yield from_package("sklearn.pipeline").make_pipeline(*steps)
-    for name, settings in (
-        ("lightgbm.LGBMClassifier", {"n_estimators": 3, "verbose": -1}),
-        ("xgboost.XGBClassifier", {"n_estimators": 3}),
-        ("catboost.CatBoostClassifier", {"iterations": 3, "verbose": 0}),
-    ):
-        package, _, kind = name.partition(".")
-        try:
-            yield getattr(__import__(package), kind)(**settings)
-        except ImportError:
-            continue
-
-
-def test_estimators_are_compared_by_their_content(tmp_path, monkeypatch):
-    """Another fit is another model; calls and reading it from a file change nothing."""
-    monkeypatch.chdir(tmp_path)  # CatBoost writes files
-    for model in estimators():
-        before = identity(model.fit(ROWS, LABELS))
-        model.predict_proba(ROWS)
-        assert identity(model) == before
-        loaded = pickle.loads(pickle.dumps(model))
-        assert identity(loaded) == identity(pickle.loads(pickle.dumps(loaded)))
-        assert identity(model.predict_proba) == identity(model.predict_proba)
-        assert identity(model.predict_proba) != identity(model.predict)
-        assert identity(model.fit(ROWS, 1 - LABELS)) != before
-
-
-@pytest.mark.slow
-def test_texts_are_classified_by_the_same_model_in_another_process():
-    """A vectorizer has the address of an object among its attributes."""
-    pytest.importorskip("sklearn")
-    code = (
-        "from sklearn.feature_extraction.text import TfidfVectorizer\n"
-        "from sklearn.linear_model import LogisticRegression\n"
-        "from sklearn.pipeline import make_pipeline\n"
-        "from eblime.models.adapt import as_model\n"
-        "from eblime.models.identity import fingerprint\n"
-        "model = make_pipeline(TfidfVectorizer(), LogisticRegression())\n"
-        "before = fingerprint(as_model(model.fit(['good', 'bad'], [0, 1])))\n"
-        "model.predict(['good'])\n"
-        "print(before, fingerprint(as_model(model)) == before)\n"
-    )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-            capture_output=True,
-            check=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-
-    assert len(found) == 1
-    assert found.pop().endswith("True\n")
+    assert named(ServerModel(URL), "a") == named(moved, "a")
 
 
 # --- ONNX -----------------------------------------------------------------------------------------
@@ -402,57 +153,31 @@ def test_onnx_files_are_compared_by_their_bytes(tmp_path):
 
     assert fingerprint(first) == fingerprint(same) != fingerprint(other)
     write_graph(tmp_path / "b.onnx", 4.0)
-    with pytest.raises(UnknownContentError, match="has changed since it was loaded"):
-        fingerprint(same)
-    with pytest.raises(UnknownContentError, match="does not say which files"):
+    for change in (lambda: None, (tmp_path / "b.onnx").unlink):
+        change()
+        with pytest.raises(UnknownContentError, match="has changed since it was loaded"):
+            fingerprint(same)
+    with pytest.raises(UnknownContentError, match="does not say which file"):
         fingerprint(type(first)(session=first.session))
 
 
-def test_external_data_of_any_name_count(tmp_path):
-    """Whether they change before the model is loaded or afterwards."""
-    path, data = tmp_path / "net.onnx", tmp_path / "numbers.bin"
-    write_graph(path, 2.0, "numbers.bin")
-    first = load(path)
-    before, graph = fingerprint(first), path.read_bytes()
-    data.write_bytes(np.full(600, 5, dtype=np.float32).tobytes())
+def test_settings_of_an_onnx_file_count_and_its_functions_need_a_name(tmp_path):
+    """Its activation is plain data; a reader and a preprocessing are code."""
+    write_graph(tmp_path / "a.onnx", 2.0)
+    model = load(tmp_path / "a.onnx")
 
-    assert path.read_bytes() == graph
-    with pytest.raises(UnknownContentError, match="has changed since it was loaded"):
-        fingerprint(first)
-    assert fingerprint(load(path)) != before
+    assert fingerprint(model) != fingerprint(replace(model, activation="softmax"))
+    for settings in ({"reader": lambda out, n: out}, {"preprocess": lambda batch: batch}):
+        with pytest.raises(UnknownContentError, match="is code, which may change"):
+            fingerprint(replace(model, **settings))
 
 
-def test_every_tensor_of_an_onnx_file_is_found():
-    """The table of messages has every way from a model to a tensor that ONNX knows."""
-    onnx = pytest.importorskip("onnx")
-    from eblime.models.onnx import _MESSAGES
+def test_a_file_with_external_data_needs_a_name(tmp_path):
+    """Its weights are in another file; so do files of another format."""
+    write_graph(tmp_path / "a.onnx", 2.0, "numbers.bin")
+    write_graph(tmp_path / "b.onnx", 2.0)
+    (tmp_path / "b.onnx").rename(tmp_path / "b.bin")
 
-    names = {
-        **{"ModelProto": "model", "TrainingInfoProto": "training", "FunctionProto": "function"},
-        **{"GraphProto": "graph", "NodeProto": "node", "AttributeProto": "attribute"},
-        **{"SparseTensorProto": "sparse tensor", "TensorProto": "tensor"},
-    }
-    for message, name in names.items():
-        fields = getattr(onnx, message).DESCRIPTOR.fields
-        wanted = {
-            field.number: names[field.message_type.name]
-            for field in fields
-            if field.message_type is not None and field.message_type.name in names
-        }
-        if message == "TensorProto":
-            wanted = {
-                onnx.TensorProto.DESCRIPTOR.fields_by_name["external_data"].number: "external data"
-            }
-        assert _MESSAGES[name] == wanted
-
-
-@pytest.mark.parametrize("content", [b"", b"\x0b", b"\xff" * 20, b"\x3a\x7fshort", b"\x08\x01"])
-def test_a_file_of_another_format_has_no_stamps(tmp_path, content):
-    """It needs a name, if onnxruntime can read it at all."""
-    from eblime.models.onnx import stamps_of
-
-    file = tmp_path / "net.ort"
-    file.write_bytes(content)
-
-    assert stamps_of(file) is None
-    assert stamps_of(Path(tmp_path / "missing.onnx")) is None
+    for name in ("a.onnx", "b.bin"):
+        with pytest.raises(UnknownContentError, match="may have parts in other files"):
+            fingerprint(load(tmp_path / name))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.models.identity import fingerprint
 from eblime.models.language import LanguageModel, TransformersModel, as_language_model
 
 torch = pytest.importorskip("torch")
@@ -209,49 +208,15 @@ def test_a_folder_is_loaded(tmp_path):
     np.testing.assert_allclose(loaded.token_log_probs(PROMPTS, ANSWER), expected, atol=1e-6)
 
 
-def test_the_identity_is_that_of_weights_tokenizer_and_settings():
-    """A copy has the same one, also after calls; everything that changes a score changes it."""
-    model = TransformersModel(make_network(), make_tokenizer())
-    first = fingerprint(model)
-    model.generate(PROMPTS)
-    model.token_log_probs(PROMPTS, ANSWER)
-    model.tokenizer.pad_token = model.tokenizer.eos_token
-    model.tokenizer(PROMPTS, padding="longest", truncation=True, max_length=5)
-    model.tokenizer.pad_token = None
-    others = [
-        TransformersModel(make_network(), make_tokenizer(TEMPLATE)),
-        TransformersModel(make_network(), make_tokenizer(), temperature=1.0),
-        TransformersModel(make_network("llama"), make_tokenizer()),
-    ]
-    changed = make_network()
-    with torch.no_grad():
-        changed.transformer.h[0].mlp.c_fc.weight[0, 0] += 1e-3
-
-    assert fingerprint(model) == first
-    assert fingerprint(TransformersModel(make_network(), make_tokenizer())) == first
-    others.append(TransformersModel(changed, make_tokenizer()))
-    assert len({first, *map(fingerprint, others)}) == 5
-
-
-def test_a_network_with_own_code_needs_a_name(tmp_path):
-    """As every model with the user's own code in it."""
-
-    class Own(transformers.GPT2LMHeadModel):
-        pass
-
-    own = Own(make_network().config).eval()
-    with pytest.raises(TypeError, match="needs `model_id`"):
-        eblime.AnswerCache(tmp_path / "answers.db").for_model(
-            TransformersModel(own, make_tokenizer())
-        )
-
-
-def test_answers_of_a_network_are_stored_by_its_content(tmp_path):
-    """The second explanation asks about one stored answer again, and about nothing else."""
+def test_a_cache_needs_a_name_for_a_network(tmp_path):
+    """With one, the second explanation asks about one stored answer again, and nothing else."""
     model = (make_network(), make_tokenizer())
     notes = ["The tower opened in 1889.", "It stands in Paris.", "The café is closed."]
-    explainer = eblime.PromptExplainer(model, notes, cache=tmp_path / "llm.db")
-    first, again = (explainer.explain("When?", answer=ANSWER) for _ in range(2))
+    explainer = eblime.PromptExplainer(model, notes)
+    with pytest.raises(TypeError, match="needs `model_id`"):
+        explainer.explain("When?", answer=ANSWER, cache=tmp_path / "llm.db")
+    cache = eblime.AnswerCache(tmp_path / "llm.db", model_id="tiny")
+    first, again = (explainer.explain("When?", answer=ANSWER, cache=cache) for _ in range(2))
 
     assert first.provenance["model_calls"] == 8
     assert again.provenance["model_calls"] == 1

@@ -119,11 +119,47 @@ def test_overlay_strength_is_proportional_to_importance(explanation):
     flat = dataclasses.replace(explanation.scene, shown=np.full_like(explanation.scene.shown, 128))
     mean = np.zeros(explanation.scene.n_features)
     mean[:2] = 0.2, 0.1
-    e = dataclasses.replace(fixed(explanation, mean=mean), scene=flat)
+    e = dataclasses.replace(fixed(explanation, mean=mean, has_spread=False), scene=flat)
     shown = e.plot("map", top=2).get_images()[0].get_array()
     strength = [np.abs(shown[flat.labels == j][0] - 128 / 255).max() for j in (0, 1)]
 
     assert strength[1] == pytest.approx(strength[0] / 2)
+
+
+@pytest.fixture(scope="module")
+def noise():
+    """A score that has nothing to do with the image."""
+    scores = np.random.default_rng(1)
+    image = np.random.default_rng(0).random((24, 24))
+    explainer = eblime.ImageExplainer(
+        lambda batch: 0.5 + scores.random(len(batch)), segmentation="grid", hide=0, n_masks=150
+    )
+    e = explainer.explain(image)
+    (low, high), post = e.posterior.interval().T, e.posterior
+    order = [*np.flatnonzero((low < 0) & (high > 0)), *np.flatnonzero((low > 0) | (high < 0))]
+    mean = np.linspace(1, 0.1, len(order))[np.argsort(order)]  # the uncertain ones come first
+    return fixed(dataclasses.replace(e, posterior=post), mean=mean)
+
+
+def test_a_map_of_noise_has_no_colours_and_says_so(noise):
+    """Superpixels with an uncertain sign stay grey, and a low R^2 is written below the image."""
+    drawn = noise.plot("map")
+    shown = drawn.get_images()[0].get_array()
+
+    assert np.ptp(shown, axis=-1).max() == 0
+    assert "do not rely on this map" in drawn.get_xlabel()
+    assert "the 95 % interval contains zero" in drawn.get_xlabel()
+
+
+@pytest.mark.parametrize("kind", ["mean_map", "uncertainty", "top_k", "sign"])
+def test_every_map_says_when_the_fit_predicts_nothing(noise, kind):
+    """Below the image."""
+    assert "do not rely on this map" in noise.plot(kind).get_xlabel()
+
+
+def test_a_map_of_a_good_fit_has_no_warning(explanation):
+    """Nor colours for superpixels that do not matter."""
+    assert "rely" not in explanation.plot("map", top=1).get_xlabel()
 
 
 def test_mean_map_is_centred_at_zero(explanation):

@@ -81,7 +81,7 @@ def test_lambda_plot_names_the_missing_ridge_parameter(explanation):
         explanation.plot("lambda")
 
 
-def test_page_and_notebook_of_any_law(explanation):
+def test_page_and_notesection_of_any_law(explanation):
     """Both are built; the settings leave the ridge parameter out."""
     page, fragment = explanation.to_html(), explanation._repr_html_()
 

@@ -298,8 +298,16 @@ def test_photos_are_embedded_at_the_size_of_a_screen(shape):
 
 
 def test_page_says_what_top_k_means():
-    """The probability is about the fit."""
-    assert "not the probability that the object or the defect is there" in EXPLAINED.to_html()
+    """The probability is about the fit; on pages of pictures, not about what they show."""
+    words = "not the probability that the object or the defect is there"
+    text = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+
+    assert words in EXPLAINED.to_html()
+    assert "It is about the fit." in text.to_html()
+    assert not re.search(
+        "object or|defect|superpixel|photo of",
+        text.to_html().split("</style>")[1].split("<script>")[0],
+    )
 
 
 def covered(path, shape):

@@ -80,7 +80,7 @@ def test_oracles_are_exact(name):
     product = Game(score=lambda masks: masks[:, 0] * masks[:, 1], n_features=3)
     rng = np.random.default_rng(0)
 
-    np.testing.assert_allclose(CONTESTANTS[name][0](game, 1, rng), SLOPES, atol=2e-3)
+    np.testing.assert_allclose(CONTESTANTS[name][0](game, 2, rng), SLOPES, atol=2e-3)
     if name == "oracle-shapley":
         np.testing.assert_allclose(CONTESTANTS[name][0](product, 1, rng), [0.5, 0.5, 0], atol=1e-12)
 

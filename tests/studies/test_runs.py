@@ -16,6 +16,7 @@ SMALL = [
     "overall --hardest --seeds 2",
     "quadrature --items 1 --cases p13 p40 --fits 1 --sizes 100",
     "stability --dataset stored-games --n 60 --runs 2",
+    "stopping --games --items 1 --max-masks 100",
     "stopping --items 1 --rules top1 --seeds 1 --fixed-seeds 2 --max-masks 200",
 ]
 

@@ -36,7 +36,7 @@ from eblime._field_checks import (
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
-from eblime.core.overall import many_least_squares
+from eblime.core.overall import least_squares
 from eblime.core.student import StudentLaw, summarise
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
@@ -81,6 +81,7 @@ COLUMNS = (
     ("name", "string"),
     ("target", "int64"),
     ("label", "string"),
+    ("question", "string"),  # of a prompt
     ("prediction", "float64"),
     ("feature", "string"),
     ("place", "int64"),  # position of the feature among those of its input
@@ -100,6 +101,7 @@ COLUMNS = (
 )
 _SETTINGS = {
     "explainer": instance(dict),
+    "model": optional(text()),
     "targets": either(whole(0), instance(list)),
     "seed": whole(0),
     "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
@@ -160,6 +162,8 @@ def check_manifest(
         raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
     found = read_manifest(folder) if begun else {}
     known = found.get("settings", {})
+    if known and None in (known["model"], wanted["model"]):  # compared by what it returns
+        known["model"] = wanted["model"]
     if new_inputs and begun:
         known["inputs"] = wanted["inputs"]
     run = str(found.get("run") or _digest(json.dumps(wanted, sort_keys=True).encode()))
@@ -302,6 +306,7 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
     return {
         "target": explanation.target,
         "label": explanation.label,
+        "question": getattr(explanation.scene, "question", None),
         "prediction": explanation.prediction,
         # a feature that belongs to a column of a table has the column's name in every input
         "feature": list(map(str, details.get("column", explanation.features))),
@@ -321,25 +326,20 @@ def _least_squares_columns(explanations: Sequence[Explanation]) -> list[dict[str
     They are unknown for a method that estimates something else than the weighted linear fit, such
     as Shapley values.
     """
-    found: list[dict[str, Any]] = [{} for _ in explanations]
-    for intercept in (False, True):
-        chosen = [
-            (known, e)
-            for known, e in zip(found, explanations, strict=True)
-            if e.posterior.estimand.startswith(LINEAR_FIT)
-            and ("intercept" in e.posterior.extras) == intercept
-        ]
-        answers = [e.answers.varying for _, e in chosen]
-        problems = [(some.masks, some.scores, some.weights) for some in answers]
-        solved = many_least_squares(problems, intercept=intercept)
-        for (known, explanation), pair in zip(chosen, solved, strict=True):
-            if pair is not None:
-                estimate, se = pair
-                if (fixed := explanation.answers.fixed) is not None:  # which are zero
-                    places = np.cumsum(~fixed) - 1
-                    estimate, se = (np.where(fixed, 0.0, some[places]) for some in pair)
-                known["estimate"] = estimate
-                known["se"] = np.zeros_like(se) if explanation.exhaustive else se
+    found: list[dict[str, Any]] = []
+    for explanation in explanations:
+        post, answers = explanation.posterior, explanation.answers
+        found.append({})
+        if not post.estimand.startswith(LINEAR_FIT):
+            continue
+        known, intercept = answers.varying, "intercept" in post.extras
+        pair = least_squares(known.masks, known.scores, known.weights, intercept=intercept)
+        if pair is not None:
+            estimate, se = pair
+            if answers.fixed is not None:  # which are zero
+                places = np.cumsum(~answers.fixed) - 1
+                estimate, se = (np.where(answers.fixed, 0.0, some[places]) for some in pair)
+            found[-1] = {"estimate": estimate, "se": 0 * se if explanation.exhaustive else se}
     return found
 
 

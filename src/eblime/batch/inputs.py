@@ -23,6 +23,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from eblime._digest import UnknownContentError, digest_of
+from eblime._repr import stable_repr
 from eblime.batch.folder import (
     DamagedFileError,
     open_parquet,
@@ -170,25 +172,15 @@ def is_large(value: Any) -> bool:
 
 def content(value: Any) -> bytes:
     """The content of a value as bytes, which are the same in every process."""
-    if is_frame(value):
-        from pandas.util import hash_pandas_object
-
-        names = ",".join(map(str, value.columns)).encode()
-        return names + bytes(hash_pandas_object(value.astype(str)).to_numpy().tobytes())
-    if is_sparse(value):
-        value = value.toarray()
-    if isinstance(value, np.ndarray) and value.dtype.kind == "O":  # its bytes are addresses
-        return str(value.shape).encode() + json.dumps(value.tolist(), default=str).encode()
-    if hasattr(value, "tobytes"):  # arrays and pictures
-        return str(getattr(value, "shape", "")).encode() + bytes(value.tobytes())
     if isinstance(value, os.PathLike):
         path = Path(value)
         return path.read_bytes() if path.is_file() else os.fsencode(path)
-    if is_row(value):
-        value = value.to_dict()
-    if hasattr(value, "to_pylist"):  # an Arrow table, whose printed form is shortened
-        value = value.to_pylist()
-    return json.dumps(value, default=str, sort_keys=True).encode()
+    if is_picture(value):
+        return f"{value.mode} {value.size}".encode() + bytes(value.tobytes())
+    try:
+        return digest_of(value, code=True).encode()
+    except UnknownContentError:  # such as an open file
+        return stable_repr(value).encode()
 
 
 def _digest(values: Iterable[Any], first: bytes = b"") -> str:
@@ -211,7 +203,9 @@ class Listed:
     @property
     def fingerprint(self) -> str:
         """A digest of the contents."""
-        whole = [self.values] if is_frame(self.values) else map(self.get, range(len(self)))
+        values = self.values
+        at_once = is_frame(values) or is_sparse(values) or isinstance(values, np.ndarray)
+        whole = [self.values] if at_once else map(self.get, range(len(self)))
         return _digest(whole, str(len(self)).encode())
 
     def __len__(self) -> int:

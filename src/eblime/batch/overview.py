@@ -77,6 +77,7 @@ def overview(
         summary=_summary(run, found, r2_name, len(failures)),
         classes=_by_class(found.classes) if found.regions else None,
         importances=importances,
+        output=importances[0].output if importances else "",
         number=partial(format_number, digits=digits),
         prob=prob,
         r2_name=r2_name,

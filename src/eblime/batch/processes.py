@@ -27,7 +27,7 @@ from typing import Any
 from eblime._threads import available_cores, free_memory, limit_threads
 from eblime.batch.folder import part_numbers
 from eblime.batch.location import Location
-from eblime.batch.worker import Job, Worker, on_gpu
+from eblime.batch.worker import Job, Worker, on_gpu, with_python_handler
 from eblime.batch.workers import Crew, Finished, Task, Workers, WorkerStartError
 from eblime.explainers.base import BaseExplainer
 
@@ -334,13 +334,14 @@ def _in_driver(
 ) -> Generator[tuple[int, int]]:
     """Do parts in this process; one that it crashed on comes first and is done input by input."""
     worker = Worker.start(job)
-    if crashed is not None:
-        yield crashed[0], _one_by_one(worker, *crashed)
-    left = [part for part in parts if crashed is None or part != crashed[0]]
-    try:
-        yield from worker.do_parts(left, lambda part: _mark(job.folder, part, None, ()))
-    finally:
-        (job.folder / MARKER).remove()
+    with with_python_handler():
+        if crashed is not None:
+            yield crashed[0], _one_by_one(worker, *crashed)
+        left = [part for part in parts if crashed is None or part != crashed[0]]
+        try:
+            yield from worker.do_parts(left, lambda part: _mark(job.folder, part, None, ()))
+        finally:
+            (job.folder / MARKER).remove()
 
 
 def _one_by_one(worker: Worker, part: int, crashed: set[int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,11 @@ from scipy import stats
 
 from eblime import registry
 from eblime._checks import check_level
+from eblime._text import name_outputs
 from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
+    DETAILS,
     map_parts,
     part_count,
     part_files,
@@ -43,7 +46,8 @@ Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 _BLOCK = 100_000  # rows read at a time
-_ESTIMATES = ["input", "target", "prediction", "feature", "mean", "sd", "estimate", "se"]
+_ESTIMATES = ["input", "target", "label", "prediction", "place", "feature"]
+_ESTIMATES += ["mean", "sd", "estimate", "se"]
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
@@ -142,7 +146,9 @@ class Run:
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
 
-        The whole run is read into memory; `pieces` reads one part after another.
+        Columns that no input has, such as pixels for a table or the question for an image, are left
+        out unless they are named. The whole run is read into memory; `pieces` reads one part after
+        another.
 
         Parameters
         ----------
@@ -154,7 +160,9 @@ class Run:
         (rows,) = self._blocks(wanted, size=None)
         if not _is_sorted(*(rows[name].to_numpy() for name in order)):
             rows = rows.sort_values(order, ignore_index=True)
-        return rows if columns is None else rows[list(columns)]
+        if columns is not None:
+            return rows[list(columns)]
+        return rows.drop(columns=[c for c in ("question", *DETAILS) if rows[c].isna().all()])
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """The rows of `frame`, one part at a time; all rows of an input are in the same part.
@@ -250,6 +258,8 @@ class Run:
             - `positive`, `negative`: the share of inputs with an importance above and below zero,
               each with `_low` and `_high`.
             - `inputs`: how many inputs have the feature.
+            - `output`: without `by`, what the importances are for. The default `targets=1` explains
+              the predicted class of each input, and means over several classes mix their signs.
 
         Notes
         -----
@@ -268,7 +278,11 @@ class Run:
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
         """
         level = check_level("prob", prob)
-        return _summary_table(self._importances(by), level, grouped=by is not None)
+        labels = Counter[str]()
+        table = _summary_table(self._importances(by, labels), level, grouped=by is not None)
+        if by is not None:
+            return table
+        return table.assign(output=name_outputs(labels, predicted=self.settings["targets"] == 1))
 
     def compare(
         self,
@@ -327,7 +341,9 @@ class Run:
             words = {run._estimand(int(common[0])) for run in (self, other)} - {None}
             if len(words) > 1:
                 warn_user("The runs estimate different quantities, so compare ranks, not sizes.")
-        one, two = (run._importances(None, common, k) for k, run in enumerate((self, other)))
+        one, two = (
+            run._importances(None, only=common, seed=k) for k, run in enumerate((self, other))
+        )
         return _comparison_table(one.get("all", {}), two.get("all", {}), level)
 
     def _estimand(self, number: int) -> str | None:
@@ -337,15 +353,26 @@ class Run:
         except (FileNotFoundError, ValueError):
             return None
 
-    def _importances(self, by: By, only: IntArray | None = None, seed: int = 0) -> Found:
-        """Importance of each feature over the inputs of each group, or over `only` some inputs."""
+    def _importances(
+        self,
+        by: By,
+        labels: Counter[str] | None = None,
+        only: IntArray | None = None,
+        seed: int = 0,
+    ) -> Found:
+        """Importance of each feature over the inputs of each group, or over `only` some inputs.
+
+        Adds to `labels` how many explanations each output has.
+        """
         import pandas as pd
 
         count = int(self.settings["count"])
         group_of, names = _grouping(by, count), ["group", "feature"]
         share = min(1.0, MOST / max(count, 1))
         kept, totals = [], []
-        for rows in self._blocks([*_ESTIMATES, *_columns_of(by)]):
+        for rows in self._blocks(list(dict.fromkeys([*_ESTIMATES, *_columns_of(by)]))):
+            if labels is not None:
+                labels.update(rows["label"][rows["place"] == 0])
             table = _estimates(rows.assign(group=group_of(rows)))
             table = table if only is None else table[np.isin(table["input"], only)]
             weight, estimate = table["weight"], table["estimate"]

@@ -31,9 +31,10 @@ from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, st
 from eblime.batch.location import Location, arrow
 from eblime.batch.processes import MARKER, run_local, run_on_ray
 from eblime.batch.results import Run
-from eblime.batch.worker import Job, check_explainer, explainer_settings
+from eblime.batch.worker import Job, check_explainer, explainer_settings, setting_text
 from eblime.batch.workers import Count, Workers
-from eblime.engine.settings import check_max_masks, rule_name
+from eblime.engine.cache import model_name
+from eblime.engine.settings import check_max_masks
 from eblime.engine.targets import Targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
@@ -65,7 +66,8 @@ def explain_many(
     """Explain many inputs into a folder; a second call resumes the run.
 
     Resuming with other settings, inputs, labels or predictions of the model raises an error, also
-    if the run is finished.
+    if the run is finished. A model without a `model_id` in its cache explains one finished input
+    again, unless it is an ONNX file; other importances are refused, too.
 
     Parameters
     ----------
@@ -139,11 +141,13 @@ def explain_many(
     check_progress(progress)
     rule = None if until is None else as_rule(until)
     check_max_masks(max_masks, rule)
+    created = isinstance(explainer, BaseExplainer)
     settings: dict[str, Any] = {
         # those that a function chooses are stored with every part, and compared by the workers
         "explainer": explainer_settings(explainer)
-        if isinstance(explainer, BaseExplainer)
+        if created
         else {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)},
+        "model": model_name(explainer.model, explainer.loop.calls.cache) if created else None,
         "targets": _plain_targets(targets),
         "seed": int(seed),
         "prob": check_level("prob", prob),
@@ -151,7 +155,7 @@ def explain_many(
         "about": _description(explainer),
     }
     if rule is not None:
-        settings |= {"until": rule_name(rule), "max_masks": max_masks and int(max_masks)}
+        settings |= {"until": setting_text(rule), "max_masks": max_masks and int(max_masks)}
     folder = Location.of(out)
     given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
     folder.make()

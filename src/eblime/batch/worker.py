@@ -5,20 +5,24 @@ The result depends on the run's settings and the part's number alone.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import signal
+import threading
 import traceback
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from eblime import registry
+from eblime._digest import UnknownContentError, digest_of
+from eblime._repr import brief_repr, short_repr
 from eblime._text import printable
 from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import (
@@ -30,12 +34,11 @@ from eblime.batch.folder import (
     read_part,
     write_part,
 )
-from eblime.batch.inputs import Inputs, content, is_frame, is_sparse
+from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location, arrow
-from eblime.domains.record import Domain
-from eblime.engine.cache import as_cache
+from eblime.engine.cache import model_name
 from eblime.engine.calls import Calls
-from eblime.engine.drive import Inline, ask, drive, group_size, score_of_input
+from eblime.engine.drive import Inline, ask, drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
@@ -46,15 +49,17 @@ from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
 __all__ = [
-    *("Job", "Worker", "check_explainer", "explainer_settings"),
-    "on_gpu",
+    *("Job", "Worker", "check_explainer", "explainer_settings", "on_gpu", "setting_text"),
+    "with_python_handler",
 ]
 
 Result = list[Explanation] | BaseException
-# the model is compared by its predictions; the others do not change a result
+# the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
+_DIGITS = 1e-6  # of a prediction: the last digits of single precision
+_SHOWN = 200  # characters of a setting
 _KEPT = 100  # inputs whose whole explanations are saved without being asked for
 _KEPT_VIEWS = 1_000  # the same for inputs to look at, such as photos and texts,
 _KEPT_BYTES = 1 << 30  # while all up to this one would have fewer bytes if they were as large
@@ -101,9 +106,9 @@ class Worker:
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
         calls = replace(explainer.loop.calls, partial=False)
-        if (cache := as_cache(calls.cache)) is not None:
-            calls = replace(calls, cache=cache.for_model(explainer.model))
         about = explainer_settings(explainer)
+        if (name := model_name(explainer.model, calls.cache)) is not None:
+            about["model"] = name
         worker = cls(job=job, explainer=explainer, about=about, calls=calls)
         check_targets(job.settings["targets"], explainer.labels)
         stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
@@ -220,7 +225,7 @@ class Worker:
         unread: dict[int, Result] = {}
 
         def sessions() -> Iterator[Session]:
-            for number, session in _read_ahead(pool or Inline(), self._begin, numbers, ahead):
+            for number, session in _read_ahead(pool or Inline(), self.begin, numbers, ahead):
                 if isinstance(session, Session):
                     number_of[session] = number
                     yield session
@@ -244,7 +249,7 @@ class Worker:
             yield last.result()
         yield {n: self.rows({n: unread.pop(n)}) for n in [*unread]}
 
-    def _begin(self, number: int) -> Session:
+    def begin(self, number: int) -> Session:
         """Read an input and choose the first masks."""
         settings, subject, targets = self.prepare(number)
         return Session.begin(settings, subject, targets, self._seed(number))
@@ -257,11 +262,13 @@ class Worker:
 def _compare_model(worker: Worker) -> None:
     """Refuse an explainer or a model that differs from the one of the first and last part.
 
-    The model is asked about a few inputs, and must answer at least once.
+    The model is asked about a few inputs, and must answer at least once. If its name and that of
+    the model of the run are not known, one input is explained again. This also compares what the
+    code of functions does not show, such as other functions that they call.
     """
     job = worker.job
     files = [*part_files(job.folder).items()]
-    answers = []
+    answers, certain = [], True
     for part, name in dict.fromkeys([*files[:1], *files[-1:]]):
         try:
             table, about = read_part(job.folder, job.run, part, name)
@@ -269,7 +276,7 @@ def _compare_model(worker: Worker) -> None:
             continue
         for setting in sorted({*about, *worker.about}):
             before, now = about.get(setting), worker.about.get(setting)
-            if before != now:
+            if before != now and not (setting == "model" and None in (before, now)):
                 raise ValueError(
                     f"{job.folder} was created with {setting}={before}; this call has "
                     f"{setting}={now}. Use another folder, or the explainer of the run."
@@ -279,36 +286,37 @@ def _compare_model(worker: Worker) -> None:
         size = float((first["mean"].abs() + 0.1 * first["prediction"].abs()).max())
         for row in good.drop_duplicates("input")[:_ASKED].itertuples():
             allowed = _NEAR * (0.1 * abs(row.prediction) + size) + 1e-9
-            answers.append(_has_same_score(worker, row, allowed))
+            ask = partial(_predict, worker, int(row.input), int(row.target))
+            what = f"prediction for {row.name!r}"
+            answers.append(_is_same(worker, what, np.array([row.prediction]), ask, allowed))
+        if certain and len(first) and None in (about.get("model"), worker.about.get("model")):
+            certain = False
+            allowed = _NEAR * float(max(first["mean"].abs().max(), first["sd"].max()))
+            allowed += _DIGITS * float(first["prediction"].abs().max())
+            ask = partial(_explain_again, worker, int(first["input"].iloc[0]))
+            what = f"importances of {first['name'].iloc[0]!r}"
+            answers.append(_is_same(worker, what, first["mean"].to_numpy(), ask, allowed))
     if answers and not any(answers):
         raise RuntimeError(
-            f"The model failed on all {len(answers)} inputs of {job.folder} that it was asked "
-            "about, so it cannot be compared with the model of the run. `eblime.open_run` reads "
-            "the run without a model."
+            f"The model failed on all inputs of {job.folder} that it was asked about, so it cannot "
+            "be compared with the model of the run. `eblime.open_run` reads the run without a "
+            "model."
         )
 
 
-def _has_same_score(worker: Worker, row: Any, allowed: float) -> bool:
-    """Refuse a model whose score differs, unless it is random; False if it does not answer."""
-
-    def ask() -> Any:
-        try:
-            settings, subject, _ = worker.prepare(int(row.input))
-            uncached = replace(settings, calls=replace(settings.calls, cache=None))
-            scores = score_of_input(uncached, subject)
-        except Exception:
-            return None
-        return float(scores[int(row.target)]) if row.target < len(scores) else np.inf
-
-    found = ask()
-    if found is None or abs(found - row.prediction) <= allowed:
-        return found is not None
-    again = ask()
-    if again is not None and (again == found or abs(again - found) <= allowed):
-        now = f"{found:.4g}" if found < np.inf else "no such output"
+def _is_same(
+    worker: Worker, what: str, before: Any, ask: Callable[[], Any], allowed: float
+) -> bool:
+    """Refuse a model that returns other numbers, unless it is random; False if it fails."""
+    found = _attempt(ask)
+    if isinstance(found, BaseException) or _are_near(found, before, allowed):
+        return not isinstance(found, BaseException)
+    again = _attempt(ask)
+    if not isinstance(again, BaseException) and _are_near(again, found, allowed):
         raise ValueError(
-            f"{worker.job.folder} was created with another model: its stored prediction for "
-            f"{row.name!r} is {row.prediction:.4g}; the model now returns {now}."
+            f"{worker.job.folder} was created with another model, or with functions that do "
+            f"something else: its stored {what} is {_in_words(before)}; the model now returns "
+            f"{_in_words(found)}. Use another folder, or the explainer of the run."
         )
     return True
 
@@ -337,6 +345,36 @@ def _is_kept(error: BaseException) -> bool:
     return not _ends_the_run(error)
 
 
+def _are_near(one: Any, other: Any, allowed: float) -> bool:
+    """Whether numbers are the same but for a small difference."""
+    return len(one) == len(other) and bool((np.abs(one - other) <= allowed).all())
+
+
+def _in_words(numbers: Any) -> str:
+    """The first of some numbers."""
+    shown = ", ".join(f"{number:.4g}" for number in numbers[:3]) or "no such output"
+    return f"{shown}, ..." if len(numbers) > 3 else shown
+
+
+def _predict(worker: Worker, number: int, target: int) -> Any:
+    """The score of an input, (1,); empty if there is no such output."""
+    settings, subject, _ = _uncached(worker).prepare(number)
+    return np.asarray(score_of_input(settings, subject))[target : target + 1]
+
+
+def _explain_again(worker: Worker, number: int) -> Any:
+    """The importances of an input, without stored answers."""
+    session = _uncached(worker).begin(number)
+    run(session, progress=False)
+    found = explanations(session).values()
+    return np.concatenate([explanation.posterior.mean for explanation in found])
+
+
+def _uncached(worker: Worker) -> Worker:
+    """The worker without stored answers."""
+    return replace(worker, calls=replace(worker.calls, cache=None))
+
+
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
     """The result of a call, or its error; a model that calls `sys.exit` has failed, too."""
     try:
@@ -347,13 +385,36 @@ def _attempt(call: Callable[..., Any], *args: Any) -> Any:
         return error
 
 
-def _ends_the_run(error: BaseException) -> bool:
-    """Whether an error ends the whole call: Ctrl-C, or an exit by a signal handler."""
-    if isinstance(error, (Exception, KeyboardInterrupt)):
-        return isinstance(error, KeyboardInterrupt)
+def _ends_the_run(error: BaseException | None) -> bool:
+    """Whether an error ends the whole call: it comes from the handler of a signal, such as Ctrl-C.
+
+    A model that raises `KeyboardInterrupt` or `SystemExit` itself has failed.
+    """
+    if error is None or isinstance(error, Exception):
+        return False
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
-    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+    if any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__)):
+        return True
+    return _ends_the_run(error.__context__)
+
+
+@contextmanager
+def with_python_handler() -> Iterator[None]:
+    """Handle Ctrl-C by a function that `_ends_the_run` finds in the traceback of an error."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # The explainer of a run
@@ -404,28 +465,29 @@ def explainer_settings(explainer: Any) -> dict[str, str]:
     if calls.max_calls is not None:
         found["max_calls"] = str(calls.max_calls)
     for entry in fields(explainer):
+        value = getattr(explainer, entry.name)
+        if entry.name == "labels" and value is not None:
+            named = sorted(value.items()) if isinstance(value, Mapping) else enumerate(value)
+            value = [(int(column), str(label)) for column, label in named]
+        if entry.name == "settings":  # of a domain
+            value = dict(sorted(value.items()))
         if entry.init and entry.name not in _LEFT_OUT:
-            found[entry.name] = _as_string(entry.name, getattr(explainer, entry.name))
+            found[entry.name] = setting_text(value)
     return found
 
 
-def _as_string(name: str, value: Any) -> str:
-    """A setting as a short string that is the same in every process."""
-    if name == "labels" and isinstance(value, Mapping):
-        value = {int(column): str(label) for column, label in sorted(value.items())}
-    elif name == "labels" and value is not None:
-        value = [str(label) for label in value]
-    elif name == "settings" and isinstance(value, Mapping):  # of a domain
-        value = {str(key): _as_string("", value[key]) for key in sorted(value, key=str)}
-    if isinstance(value, Domain):
-        return value.name
-    if isinstance(value, tuple):  # such as ("entropy", labels)
-        value = tuple(
-            item if isinstance(item, (str, int, float)) else _as_string("", item) for item in value
-        )
-    if isinstance(value, np.ndarray) or is_frame(value) or is_sparse(value):
-        return hashlib.sha256(content(value)).hexdigest()
-    if hasattr(value, "write_ipc"):  # a polars frame
-        return hashlib.sha256(content(value.to_pandas())).hexdigest()
-    words = repr(value).split(" at 0x")[0]
-    return words if len(words) <= 200 else hashlib.sha256(words.encode()).hexdigest()
+def setting_text(value: Any) -> str:
+    """A setting as a short string that is the same in every process, with a digest of its content.
+
+    The digest has the code of functions. If the content cannot be read, there is none.
+    """
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    if isinstance(value, str) and len(value) <= _SHOWN:
+        return repr(value)
+    try:
+        digest = digest_of(value, code=True)[:16]
+    except UnknownContentError:
+        digest = ""
+    words = short_repr(value)
+    return f"{words if len(words) <= _SHOWN else brief_repr(value)} {digest}".strip()

@@ -116,7 +116,7 @@ EXPLAIN = (  # of `explain` alone
         setting="methods",
         many=True,
     ),
-    Option("max_seconds", "Seconds for the model calls and the fit, more than 0.", type=float),
+    Option("max_seconds", "Seconds; no round of masks begins that would end later.", type=float),
     OUT,
     TOP,
     JSON,

@@ -9,16 +9,13 @@ from typing import Any
 
 from eblime.cli.image import OF_GRAPHS, cut_options
 from eblime.cli.output import file_items
+from eblime.domains.readers import VOLUME_ENDINGS
 from eblime.domains.record import Command, Item, Option
-from eblime.domains.volume.reading import VOLUME_ENDINGS, refuse_dicom
 
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """A volume or the volumes of a folder, each read when its turn comes."""
-    path = Path(argument)
-    if path.exists():
-        refuse_dicom(path)
-    return file_items(path, VOLUME_ENDINGS, Path, "volume")
+    return file_items(Path(argument), VOLUME_ENDINGS, Path, "volume")
 
 
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
@@ -29,7 +26,6 @@ def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) 
     folder = Location.of(argument)
     if folder.local_path is None or folder.kind() == "nothing":
         raise FileNotFoundError(f"There is no folder {argument!r} on this machine.")
-    refuse_dicom(folder.local_path)
     files = find_files(folder, VOLUME_ENDINGS)
     return replace(files, fingerprint=f"{files.fingerprint}-{options['key']}")
 

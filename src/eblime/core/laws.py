@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from eblime._checks import as_floats, check_count, check_prob
+from eblime._checks import as_floats, as_generator, check_count, check_prob
 from eblime._types import BoolArray, FloatArray, RNGLike
 from eblime.core.student import (
     broadcast_rows,
@@ -22,16 +22,6 @@ from eblime.core.student import (
 
 if TYPE_CHECKING:
     from eblime.protocols import Law
-
-__all__ = [
-    "Draws",
-    "DrawsLaw",
-    "NoSpreadError",
-    "NormalMixture",
-    "PointMass",
-    "PointValue",
-    "normal_law",
-]
 
 _BLOCK = 1 << 21  # numbers held at once
 
@@ -432,6 +422,11 @@ class OneNumber(ABC):
         """The median."""
         return float(self.quantile(0.5))
 
+    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
+        """Independent draws, shape (n,), by the inverse cdf."""
+        check_count("n", n)
+        return self.quantile(np.clip(as_generator(rng).random(n), 1e-16, 1 - 1e-16))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointValue(OneNumber):
@@ -456,11 +451,6 @@ class PointValue(OneNumber):
     def weights(self) -> FloatArray:
         """All the weight."""
         return np.ones(1)
-
-    @property
-    def log_mean(self) -> float:
-        """The log of the value."""
-        return float(np.log(self.value))
 
     @property
     def mean(self) -> float:

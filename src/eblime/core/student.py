@@ -18,17 +18,6 @@ from scipy import special
 
 from eblime._types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "StudentLaw",
-    "StudentMixture",
-    "broadcast_rows",
-    "point_density",
-    "shortest_intervals",
-    "solve_quantiles",
-    "student_cdf",
-    "summarise",
-]
-
 Curve = Callable[[FloatArray], FloatArray]  # (K, m) -> (K, m)
 Curves = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # of the cdf and the pdf
 

@@ -18,8 +18,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["LABELS", "ScanNetwork", "sample_scans", "ultrasonic_network"]
-
 LABELS = ["no defect", "with defect"]
 _BLOCK = 16  # images at a time, so that the windows of a layer fit into the processor's cache
 _LAYERS = 4

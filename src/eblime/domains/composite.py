@@ -14,16 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
-from eblime._field_checks import MOST_FEATURES
 from eblime._types import FloatArray
-from eblime.protocols import Composite
-
-__all__ = [
-    *("HIDES", "Channels", "Hide", "Labels", "Segmentation", "Segmenter", "as_numbers", "centres"),
-    *("check_cut", "empty_batch", "even_blocks", "labels_fit", "read_composite", "relabel"),
-    *("renderer_of", "same_kind"),
-]
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
@@ -203,7 +196,7 @@ class Segmenter:
             colour = "colour" if self.kind == "image" else "value"
             raise ValueError(
                 f"The {self.kind} must have more than one {colour} for segmentation={name!r}; "
-                f"every {self.element} is {_describe_element(first)}. Use "
+                f"every {self.element} is the same. Use "
                 f"segmentation={self.regular!r} or pass your own labels."
             )
         try:
@@ -245,14 +238,8 @@ def check_cut(
         name, params = segmentation
         check_choice("segmentation", name, tuple(known))
         listed = [*inspect.signature(known[name]).parameters][1:]
-        if listed == ["params"]:  # those of scikit-image
-            from skimage import segmentation as algorithms
-
-            ours = {"image", "start_label", "channel_axis"}
-            listed = [*inspect.signature(getattr(algorithms, name)).parameters]
-            listed = [parameter for parameter in listed if parameter not in ours]
         for key, value in params.items():
-            if key not in listed:
+            if key not in listed and listed != ["params"]:  # those of scikit-image, which checks
                 words = ", ".join(map(repr, listed)) or "none"
                 raise ValueError(
                     f"The parameters in `segmentation` must be those of {name!r}, {words}; got "
@@ -316,6 +303,13 @@ def centres(labels: Labels) -> FloatArray:
     return np.asarray(totals / counts)
 
 
+def run_algorithm(name: str, array: FloatArray, **settings: Any) -> Labels:
+    """The labels that a segmentation of scikit-image finds."""
+    from skimage import segmentation
+
+    return np.asarray(getattr(segmentation, name)(array, **settings))
+
+
 def _block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
     """Means over blocks of an array with channels last; edges are repeated to fill the blocks."""
     counts = [-(-n // factor) for n in array.shape[:-1]]
@@ -323,14 +317,6 @@ def _block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
     padded = np.pad(array, [*padding, (0, 0)], mode="edge")
     blocks = padded.reshape(*(length for k in counts for length in (k, factor)), -1)
     return np.asarray(blocks.mean(axis=tuple(range(1, 2 * len(counts), 2))))
-
-
-def _describe_element(values: NDArray[Any]) -> str:
-    """A pixel or voxel in a message: one number if its channels are equal, at most four of them."""
-    if (values == values[0]).all():
-        return str(values[0].item())
-    shown = ", ".join(str(value) for value in values[:4].tolist())
-    return f"[{shown}, ...]" if len(values) > 4 else f"[{shown}]"
 
 
 def _unit_range(array: NDArray[Any]) -> FloatArray:
@@ -343,21 +329,6 @@ def _unit_range(array: NDArray[Any]) -> FloatArray:
     if array.dtype.kind == "f" and low >= 0 and high <= 1:
         return values
     return np.asarray((values - low) / (high - low) if high > low else values * 0)
-
-
-def labels_fit(scene: Composite) -> bool:
-    """Whether each element has a label, each label 0 .. p - 1 an element, and p is allowed."""
-    axis, shape = scene.channel_axis, scene.shown.shape
-    sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
-    if scene.labels.dtype != np.intp or scene.labels.shape != sides or scene.labels.min() < 0:
-        return False
-    few = bool(scene.labels.max() < MOST_FEATURES)
-    return few and bool(np.bincount(scene.labels.ravel()).all())
-
-
-def same_kind(scene: Composite) -> bool:
-    """Whether the shown and the hidden array have the same shape and dtype."""
-    return (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
 
 
 # Hiding
@@ -455,92 +426,85 @@ def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
     return cast
 
 
-# Rendering
-
-Words = NDArray[Any]  # unsigned integers of the largest size that divides an array's bytes
-_CHUNK = 1 << 17  # words that are rendered for all masks before the next ones; they stay in cache
-
-
-def empty_batch(scene: Any, n: int) -> NDArray[Any]:
-    """An empty batch of n arrays of a `Composite`."""
-    return np.empty((n, *scene.shown.shape), dtype=scene.shown.dtype)
-
-
-def renderer_of(scene: Any) -> WordRenderer:
-    """A fast renderer of a `Composite`."""
-    shown, labels = scene.shown, scene.labels
-    if scene.channel_axis == labels.ndim:  # channels are adjacent: each number gets a label
-        labels = np.repeat(labels[..., None], shown.shape[-1], axis=-1)
-    return word_renderer(shown, scene.hidden, labels)
+# Scenes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class WordRenderer:
-    """An array and its hidden version as words, and the feature of each word."""
+class ArrayScene:
+    """An array cut into features, in the layout and dtype that the model gets."""
 
-    hidden: Words  # (planes, W)
-    change: Words  # (planes, W) shown ^ hidden
-    labels: Labels  # (W,) feature of each word, or of its first byte on an edge
-    edge: NDArray[np.intp]  # (E,) words that several features share
-    edge_labels: Labels  # (K, E) the features of these words
-    edge_bits: Words  # (K, E) the bits of the word that belong to each feature
+    shown: NDArray[Any]  # the array itself
+    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    labels: Labels  # feature of each element, 0 .. p - 1
+    channel_axis: int | None  # the first or the last, None without channels
+
+    def batch(self, n: int) -> NDArray[Any]:
+        """An empty batch of n arrays."""
+        return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
+
+    def renderer(self) -> Renderer:
+        """Writes perturbed arrays; made once and used many times."""
+        labels = self.labels
+        if self.channel_axis == labels.ndim:  # channels are adjacent: each number gets a label
+            labels = np.repeat(labels[..., None], self.shown.shape[-1], axis=-1)
+        word = np.dtype(f"u{self.shown.itemsize}")
+        shown, hidden = (
+            np.ascontiguousarray(numbers).view(word).reshape(-1, labels.size)
+            for numbers in (self.shown, self.hidden)
+        )
+        return Renderer(hidden=hidden, change=shown ^ hidden, labels=labels.ravel())
+
+    def boxes(self) -> tuple[list[tuple[slice, ...]], list[int]]:
+        """The bounding box of each feature, and how many elements it has."""
+        return ndimage.find_objects(self.labels + 1), np.bincount(self.labels.ravel()).tolist()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Renderer:
+    """An array and its hidden version as whole numbers of the same size, and their features."""
+
+    hidden: NDArray[Any]  # (planes, n)
+    change: NDArray[Any]  # (planes, n) shown ^ hidden
+    labels: Labels  # (n,)
 
     def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
         """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
         word = self.hidden.dtype
         tables = np.array([0, -1]).astype(word)[(masks > 0.5).astype(np.intp)]
         arrays = out.reshape(len(out), -1).view(word).reshape(len(out), *self.hidden.shape)
-        room = np.empty_like(self.hidden[0, :_CHUNK])
-        for start in range(0, len(self.labels), _CHUNK):
-            some = slice(start, start + _CHUNK)
-            labels, change, hidden = self.labels[some], self.change[:, some], self.hidden[:, some]
-            edges = slice(*np.searchsorted(self.edge, [start, start + _CHUNK]))
-            edge, bits = self.edge[edges] - start, room[: len(labels)]  # `bits`: mask of one array
-            for table, array in zip(tables, arrays, strict=True):
-                np.take(table, labels, out=bits, mode="clip")
-                if edge.size:
-                    parts = table[self.edge_labels[:, edges]] & self.edge_bits[:, edges]
-                    bits[edge] = np.bitwise_or.reduce(parts, axis=0)
-                written = array[:, some]
-                np.bitwise_and(change, bits, out=written)
-                np.bitwise_xor(written, hidden, out=written)
+        bits = np.empty_like(self.hidden[0])
+        for table, array in zip(tables, arrays, strict=True):
+            np.take(table, self.labels, out=bits, mode="clip")
+            np.bitwise_and(self.change, bits, out=array)
+            np.bitwise_xor(array, self.hidden, out=array)
 
 
-def word_renderer(shown: NDArray[Any], hidden: NDArray[Any], labels: Labels) -> WordRenderer:
-    """Cut an array for rendering; `labels` has the shape of the array, or of one of its planes."""
-    planes = shown.size // labels.size
-    plane_bytes = shown.nbytes // planes
-    word = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if plane_bytes % size == 0)}")
-    narrow = labels.ravel().astype(np.int32)
-    covered = np.repeat(narrow, shown.itemsize).reshape(-1, word.itemsize)
-    first = covered[:, 0].astype(np.intp)
-    edge = np.flatnonzero((covered != first[:, None]).any(axis=1))
-    edge_labels, edge_bits = _parts(covered[edge].astype(np.intp), word)
-    shown_words, hidden_words = (
-        np.ascontiguousarray(numbers).reshape(-1).view(word).reshape(planes, -1)
-        for numbers in (shown, hidden)
-    )
-    return WordRenderer(
-        hidden=hidden_words,
-        change=shown_words ^ hidden_words,
-        labels=first,
-        edge=edge,
-        edge_labels=edge_labels,
-        edge_bits=edge_bits,
-    )
+def array_checks(axes: int) -> dict[str, checks.Check]:
+    """Checks of the fields of an `ArrayScene` with so many axes and perhaps one of channels."""
+    return {
+        "shown": checks.array_of("buif", axes, axes + 1),
+        "hidden": checks.array_of("buif", axes, axes + 1),
+        "labels": checks.array_of("i", axes),
+        "channel_axis": checks.one_of(None, 0, axes),
+    }
 
 
-def _parts(covered: NDArray[np.intp], word: np.dtype[Any]) -> tuple[Labels, Words]:
-    """The features of each edge word, (E, bytes) -> (K, E), and the bits of each one."""
-    labels, bits = [], []
-    left = np.ones(covered.shape, dtype=bool)
-    while left.any():
-        first = left.argmax(axis=1)
-        label = covered[np.arange(len(covered)), first]
-        own = left & (covered == label[:, None])
-        labels.append(label)
-        bits.append((own * np.uint8(255)).astype(np.uint8).view(word).ravel())
-        left &= ~own
-    if not labels:
-        return np.empty((0, 0), dtype=np.intp), np.empty((0, 0), dtype=word)
-    return np.stack(labels), np.stack(bits)
+def _labels_fit(scene: ArrayScene) -> bool:
+    """Whether each element has a label, each label 0 .. p - 1 an element, and p is allowed."""
+    axis, shape = scene.channel_axis, scene.shown.shape
+    sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
+    if scene.labels.dtype != np.intp or scene.labels.shape != sides or scene.labels.min() < 0:
+        return False
+    few = bool(scene.labels.max() < checks.MOST_FEATURES)
+    return few and bool(np.bincount(scene.labels.ravel()).all())
+
+
+ARRAY_RULES: Mapping[str, Callable[[Any], bool]] = {
+    "a channel axis if there is one more axis": lambda scene: (
+        (scene.shown.ndim > scene.labels.ndim) == (scene.channel_axis is not None)
+    ),
+    "hidden numbers with the shape and dtype of the shown ones": lambda scene: (
+        (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
+    ),
+    f"a label 0 .. p - 1 for each element, p <= {checks.MOST_FEATURES}": _labels_fit,
+}

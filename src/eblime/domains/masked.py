@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.repeats import Words, first_equal
 from eblime.protocols import Scene, masks_at
-
-__all__ = ["MaskedNeighbourhood", "MaskedSubject"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,18 +86,6 @@ class MaskedNeighbourhood:
         bits = np.packbits(masks_at(self.masks, rows) > 0.5, axis=1)
         keys: list[bytes] = bits.view(f"V{bits.shape[1]}").ravel().tolist()
         return keys
-
-    def repeats(self, rows: IntArray) -> IntArray:
-        """For each number, the position of the first one with the same mask."""
-
-        def words_of(positions: IntArray) -> Words:
-            shown = masks_at(self.masks, rows[positions]) > 0.5
-            words = np.zeros((len(shown), -(-shown.shape[1] // 64)), dtype=np.uint64)
-            bits = np.packbits(shown, axis=1)
-            words.view(np.uint8)[:, : bits.shape[1]] = bits
-            return words
-
-        return first_equal(len(rows), words_of)
 
     def _masked_scene(self) -> Any:
         """The scene, which must be able to make inputs from masks."""

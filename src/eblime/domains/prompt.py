@@ -16,12 +16,6 @@ from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.domains.text import find_spans, read_text_file
 
-__all__ = [
-    *("PROMPT", "SEGMENTATIONS", "Prompt", "PromptScene", "Sources", "check_template"),
-    *("open_sources", "part_labels", "read_prompt", "read_sources", "with_answer", "with_part"),
-    "with_parts",
-]
-
 _CUTS: Mapping[str, Any] = {
     "sentence": "sentence",
     "paragraph": re.compile(r"\S.*?(?=\n[^\S\n]*\n|\Z)", re.DOTALL),

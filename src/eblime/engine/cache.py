@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import sqlite3
-import stat
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,15 +24,12 @@ from eblime._checks import check_number
 from eblime._digest import UnknownContentError, digest_of
 from eblime._types import FloatArray
 from eblime._warn import warn_user
-from eblime.models.identity import fingerprint
-
-__all__ = ["AnswerCache", "CacheStats", "as_cache"]
+from eblime.models.identity import fingerprint, named
 
 T = TypeVar("T")
 
 _KEYS = 500  # in one query
 _LONG_KEY = 32  # bytes; longer keys are stored as digests
-_CLOSED = -1  # instead of an inode: differs from that of every file, and from None
 _APPLICATION = 0x65626C6D  # "eblm", in the header of the file
 _LAYOUT = 1
 _LONGEST = 1e6  # seconds: SQLite counts milliseconds in 32 bits
@@ -44,10 +41,6 @@ _TABLES = (
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_LAYOUT}",
 )
-
-
-class DamagedError(Exception):
-    """A file that must not be used."""
 
 
 class CacheStats(NamedTuple):
@@ -64,7 +57,7 @@ class AnswerCache:
     """A file with the answers of models, for `cache=` of an explainer, `explain` or `explain_many`.
 
     Answers are written after every batch. Several processes may use the file at once. A file
-    that is damaged or has another layout is renamed to `*.damaged`, with a warning.
+    that cannot be written to is read. One that is damaged, or is no cache, is refused.
 
     Parameters
     ----------
@@ -73,12 +66,12 @@ class AnswerCache:
         `AnswerCache(path)`.
     model_id
         Name and version of the model, such as "fraud model, 2026-11-03"; use another one when the
-        model changes. None recognises an ONNX file, and a torch network or an estimator of
-        scikit-learn, LightGBM, XGBoost or CatBoost that has no code of your own in it, by its
-        content. Every other model needs a name.
+        model changes. None recognises the path of an ONNX file by the bytes of the file, if its
+        weights are in it. Every other model needs a name.
     verify
-        How many of the stored answers an explanation asks the model about again. If one of them
-        differs by more than 0.1 % of the largest score, the cache is refused. 0 trusts the file.
+        How many of the stored answers an explanation asks the model about again. If an output
+        differs by more than 0.1 % of the range of its stored scores, the cache is refused. 0 trusts
+        the file.
     timeout
         Seconds to wait for another process that is writing.
 
@@ -110,11 +103,9 @@ class AnswerCache:
         if isinstance(self.verify, bool) or not isinstance(self.verify, int) or self.verify < 0:
             raise ValueError(f"`verify` must be a whole number >= 0; got {self.verify!r}.")
         check_number("timeout", self.timeout)
-        file, mode = self.file, None
-        with suppress(OSError):  # it is missing, or another process is renaming it
-            mode = file.stat().st_mode
-        if mode is not None and not stat.S_ISREG(mode):
-            kind = "folder" if stat.S_ISDIR(mode) else "special file"
+        file = self.file
+        if file.exists() and not file.is_file():
+            kind = "folder" if file.is_dir() else "special file"
             raise ValueError(f"`cache` must be the path of a file; {str(file)!r} is a {kind}.")
         if not file.parent.is_dir():
             raise ValueError(f"`cache` must be in a folder that exists; got {str(file)!r}.")
@@ -136,7 +127,7 @@ class AnswerCache:
         """How many answers, inputs and models there are, and how large the file is."""
         if not self.file.exists():
             return CacheStats(answers=0, inputs=0, models=0, bytes=0)
-        with closing(open_file(self.file, self.timeout)[0]) as connection:
+        with closing(open_file(self.file, self.timeout)) as connection:
             answers, inputs, models = connection.execute(
                 "SELECT (SELECT count(*) FROM answers), count(*), count(DISTINCT model) FROM scopes"
             ).fetchone()
@@ -150,7 +141,7 @@ class AnswerCache:
         """Delete all answers."""
         if not self.file.exists():
             return
-        with closing(open_file(self.file, self.timeout)[0]) as connection:
+        with closing(open_file(self.file, self.timeout)) as connection:
             with _transaction(connection):  # or another process writes answers in between
                 connection.execute("DELETE FROM answers")
                 connection.execute("DELETE FROM scopes")
@@ -166,27 +157,44 @@ class AnswerCache:
             If the model needs a `model_id`.
         """
         if self.model_id is not None:
-            return self
+            return replace(self, model_id=named(model, self.model_id))
         try:
             return replace(self, model_id=f"content {fingerprint(model)}")
         except UnknownContentError as error:
-            raise TypeError(
-                f"`cache` needs `model_id`, a name for this model: {error}. Write "
-                f"cache=eblime.AnswerCache({os.fspath(self.path)!r}, "
-                'model_id="fraud model, 2026-11-03"), or on the command line '
-                '--model-id "fraud model, 2026-11-03", and change the name when the model changes.'
-            ) from error
+            raise self._unknown("model", error) from error
+
+    def _unknown(self, what: str, error: UnknownContentError) -> TypeError:
+        """The error that asks for a name."""
+        return TypeError(
+            f"`cache` needs `model_id`, a name for this {what}: {error}. Write "
+            f"cache=eblime.AnswerCache({os.fspath(self.path)!r}, "
+            'model_id="fraud model, 2026-11-03"), or on the command line '
+            '--model-id "fraud model, 2026-11-03", and change the name when the model changes.'
+        )
 
     @contextmanager
-    def books(self, model: Any) -> Iterator[Callable[[Any], CacheBook]]:
+    def sections(self, model: Any) -> Iterator[Callable[[Any], CacheSection]]:
         """Open the file for one model; yields a function from an input to its answers.
 
         The function takes what decides a perturbed input besides its key; see
-        `Neighbourhood.scope`. The file is opened once, for however many inputs.
+        `Neighbourhood.scope`. The file is opened once, for however many inputs. With a `model_id`,
+        the code of the user's own kinds of inputs counts as far as it can be compared; without one
+        there must be none.
         """
-        named = self.for_model(model)
-        with closing(_OpenFile(named)) as file:
-            yield lambda scope: CacheBook(file, named, scope)
+        name = self.for_model(model).model_id
+
+        def section_of(scope: Any) -> CacheSection:
+            try:
+                digest = digest_of((name, scope), code=self.model_id is not None)
+            except UnknownContentError as error:
+                if self.model_id is None:
+                    raise self._unknown("kind of input", error) from error
+                message = f"`cache` needs an input whose content can be compared: {error}."
+                raise TypeError(message) from error
+            return CacheSection(file, str(name), bytes.fromhex(digest), self.verify)
+
+        with closing(_OpenFile(self)) as file:
+            yield section_of
 
 
 def as_cache(cache: Any) -> AnswerCache | None:
@@ -194,32 +202,59 @@ def as_cache(cache: Any) -> AnswerCache | None:
     return cache if cache is None or isinstance(cache, AnswerCache) else AnswerCache(cache)
 
 
-class CacheBook:
+def model_name(model: Any, cache: Any) -> str | None:
+    """The content of a model, or else its name in its cache; None if neither is known.
+
+    Raises
+    ------
+    TypeError
+        If the cache needs a `model_id`.
+    """
+    try:
+        return f"content {fingerprint(model)}"
+    except UnknownContentError:
+        known = as_cache(cache)
+        return None if known is None else known.for_model(model).model_id
+
+
+class CacheSection:
     """The answers of one model about one input; see `Book`."""
 
-    def __init__(self, file: _OpenFile, cache: AnswerCache, scope: Any) -> None:
-        self._file, self._model, self.verify = file, cache.model_id, cache.verify
-        try:
-            self._digest = bytes.fromhex(digest_of((self._model, scope), own_classes=True))
-        except UnknownContentError as error:
-            message = f"`cache` needs an input whose content can be compared: {error}."
-            raise TypeError(message) from error
-        self._start = zlib.crc32(self._digest)
+    def __init__(self, file: _OpenFile, model: str, digest: bytes, verify: int) -> None:
+        self._file, self._model, self._digest, self.verify = file, model, digest, verify
+        self._start = zlib.crc32(digest)
 
     def read(self, keys: Sequence[bytes]) -> Mapping[bytes, FloatArray]:
         """All outputs for each of these keys that is known."""
         short = {_short_key(key): key for key in keys}
-        found = self._file.attempt(lambda: self._read([*short]))
-        return {} if found is None else {short[key]: outputs for key, outputs in found.items()}
+        found = self._file.attempt(lambda: self._read([*short], size=8))
+        return {
+            short[key]: np.frombuffer(blob, dtype="<f8").astype(np.float64, copy=False)
+            for key, blob in (found or {}).items()
+        }
 
     def write(self, keys: Sequence[bytes], outputs: FloatArray) -> None:
         """Store all outputs, (n, outputs), in one transaction."""
-        if self._file.writes:
-            self._file.attempt(lambda: self._write([_short_key(key) for key in keys], outputs))
+        blobs = [row.tobytes() for row in np.ascontiguousarray(outputs, dtype="<f8")]
+        self._store([*map(_short_key, keys)], blobs)
 
-    def _read(self, keys: Sequence[bytes]) -> dict[bytes, FloatArray]:
+    def read_text(self, key: bytes) -> str | None:
+        """The text that is stored under a key."""
+        found = self._file.attempt(lambda: self._read([_short_key(key)]))
+        return next(iter(found.values())).decode("utf8", "surrogatepass") if found else None
+
+    def write_text(self, key: bytes, text: str) -> None:
+        """Store a text."""
+        self._store([_short_key(key)], [text.encode("utf8", "surrogatepass")])
+
+    def _store(self, keys: Sequence[bytes], blobs: Sequence[bytes]) -> None:
+        """Write, unless the file cannot be written to."""
+        if self._file.writes:
+            self._file.attempt(lambda: self._write(keys, blobs))
+
+    def _read(self, keys: Sequence[bytes], size: int = 1) -> dict[bytes, bytes]:
         """Look keys up, some hundreds at a time, and compare the checksums."""
-        found: dict[bytes, FloatArray] = {}
+        found: dict[bytes, bytes] = {}
         for start in range(0, len(keys), _KEYS):
             some = keys[start : start + _KEYS]
             marks = ", ".join("?" * len(some))
@@ -229,14 +264,14 @@ class CacheBook:
                 [*some, self._digest],
             )
             for key, outputs, checksum in rows:
-                if checksum != self._checksum(key, outputs) or len(outputs) % 8:
-                    raise DamagedError("an answer does not match its checksum")
-                found[key] = np.frombuffer(outputs, dtype="<f8").astype(np.float64, copy=False)
+                whole = isinstance(outputs, bytes) and len(outputs) % size == 0
+                if not whole or checksum != self._checksum(key, outputs):
+                    raise sqlite3.DatabaseError("an answer does not match its checksum")
+                found[key] = outputs
         return found
 
-    def _write(self, keys: Sequence[bytes], outputs: FloatArray) -> None:
+    def _write(self, keys: Sequence[bytes], blobs: Sequence[bytes]) -> None:
         """Insert answers that are not there yet."""
-        blobs = [row.tobytes() for row in np.ascontiguousarray(outputs, dtype="<f8")]
         with _transaction(self._file.connection) as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO scopes (digest, model) VALUES (?, ?)",
@@ -264,92 +299,74 @@ def _short_key(key: bytes) -> bytes:
 
 
 class _OpenFile:
-    """The file of a cache, opened, and opened again where it was damaged or replaced."""
+    """The open file of a cache."""
 
     def __init__(self, cache: AnswerCache) -> None:
-        self._cache, self.writes = cache, True
-        self.connection, self._inode = open_file(cache.file, cache.timeout)
+        self._file, self.writes = cache.file, True
+        self.connection = open_file(cache.file, cache.timeout)
 
     def close(self) -> None:
         """Close the file."""
         self.connection.close()
 
     def attempt(self, step: Callable[[], T]) -> T | None:
-        """Do a step: again with a new file if this one is damaged, not at all if it is locked."""
+        """Do a step; with a warning not at all, if the file is locked or cannot be written to."""
         try:
-            if inode_of(self._cache.file) != self._inode:  # it was removed or replaced
-                self._reopen()
             return step()
-        except (sqlite3.OperationalError, ValueError) as error:  # locked, or of another program
+        except sqlite3.DatabaseError as error:
+            if _is_damage(error):
+                raise _damaged(self._file, error) from error
             self.writes = False
-            reason = str(error).rstrip(".")
-            warn_user(f"{self._cache.file} cannot be used, answers are not stored: {reason}.")
+            warn_user(f"{self._file} cannot be used, answers are not stored: {error}.")
             return None
-        except (DamagedError, sqlite3.DatabaseError) as error:
-            self.close()
-            _set_aside(self._cache.file, error, self._inode)
-            self._reopen()
-            return step()
-
-    def _reopen(self) -> None:
-        """Open the file that is there now, or a new one; the next step tries again if it fails."""
-        self.close()
-        self._inode = _CLOSED
-        self.connection, self._inode = open_file(self._cache.file, self._cache.timeout)
 
 
-def open_file(file: Path, timeout: float) -> tuple[sqlite3.Connection, int | None]:
-    """Open the file, created where there is none; a damaged one is set aside.
-
-    Returns the connection and the inode of the file.
-    """
+def open_file(file: Path, timeout: float) -> sqlite3.Connection:
+    """Open the file, created where there is none."""
     try:
-        with _locked(file, alone=False):
-            inode = inode_of(file)
-            try:
-                return _connect(file, timeout), inode_of(file)
-            except (DamagedError, sqlite3.DatabaseError) as error:
-                if isinstance(error, sqlite3.OperationalError):
-                    raise
-                damage = error
-        _set_aside(file, damage, inode)
-        with _locked(file, alone=False):
-            return _connect(file, timeout), inode_of(file)
-    except sqlite3.OperationalError as error:
+        return _connect(file, timeout)
+    except sqlite3.DatabaseError as error:
+        if "not a database" in str(error):
+            raise _foreign(file) from error
+        if _is_damage(error):
+            raise _damaged(file, error) from error
         raise ValueError(f"`cache` {str(file)!r} cannot be opened: {error}.") from error
 
 
-@contextmanager
-def _locked(file: Path, *, alone: bool) -> Iterator[None]:
-    """Hold the lock of a file: alone to rename the file, with others to open it.
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether the content of a file is wrong; it may also be locked, or the disk full."""
+    return not isinstance(error, sqlite3.OperationalError) or "no such" in str(error)
 
-    So no file is renamed while another process or thread opens it. What is locked is an empty file,
-    `.NAME.lock`: another program may hold the lock of the folder for as long as this one runs, as
-    `flock FOLDER python script.py` does. Windows, which does not rename open files, and some file
-    systems have no such locks.
-    """
-    try:
-        import fcntl
 
-        flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        handle = os.open(file.with_name(f".{file.name}.lock"), flags, 0o666)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)  # also for a process that was forked meanwhile
-        os.close(handle)
+def _foreign(file: Path) -> ValueError:
+    """The error for a file that eblime has not written."""
+    return ValueError(
+        f"`cache` {str(file)!r} is a file of another program, which is not changed. Use the path "
+        "of a new file."
+    )
+
+
+def _damaged(file: Path, error: Exception) -> ValueError:
+    """The error for a cache that must not be used."""
+    parts = shlex.join(str(part) for part in _parts(file) if part.exists())
+    return ValueError(
+        f"`cache` {str(file)!r} is damaged: {error}. Its answers are not used. Remove it, and they "
+        f"are asked again: rm -f {parts}"
+    )
 
 
 def _connect(file: Path, timeout: float) -> sqlite3.Connection:
     """Connect, check whose file it is, and create the tables."""
+    read_only = file.exists() and not all(os.access(path, os.W_OK) for path in (file, file.parent))
+    address = file.as_uri()
+    if read_only:  # without a writer SQLite has no files for locks beside it, and can make none
+        address += "?mode=ro" if _parts(file)[1].exists() else "?immutable=1"
     connection = sqlite3.connect(
-        file, timeout=min(timeout, _LONGEST), isolation_level=None, check_same_thread=False
+        address,
+        timeout=min(timeout, _LONGEST),
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
     )
     try:
         connection.execute("BEGIN")  # one moment: another process may be creating the tables
@@ -363,9 +380,12 @@ def _connect(file: Path, timeout: float) -> sqlite3.Connection:
         )
         connection.execute("COMMIT")
         if tables and application != _APPLICATION:
-            raise ValueError(f"`cache` {str(file)!r} is a database of another program.")
+            raise _foreign(file)
         if tables and layout != _LAYOUT:
-            raise DamagedError(f"it has layout {layout}, and this eblime uses {_LAYOUT}")
+            message = f"it has layout {layout}, and this eblime uses {_LAYOUT}"
+            raise sqlite3.DatabaseError(message)
+        if read_only:
+            return connection
         if not tables:  # an answer with 1,000 outputs fits into a page
             connection.execute("PRAGMA page_size = 32768")
         _write_ahead(connection, timeout)
@@ -412,35 +432,3 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]
 def _parts(file: Path) -> list[Path]:
     """The files of a database: itself, and those of writes in progress."""
     return [file, *(file.with_name(f"{file.name}{ending}") for ending in ("-wal", "-shm"))]
-
-
-def inode_of(file: Path) -> int | None:
-    """The number of a file, which another file at the same path does not have; None if missing."""
-    try:
-        return file.stat().st_ino
-    except FileNotFoundError:
-        return None
-
-
-def _set_aside(file: Path, error: Exception, inode: int | None) -> None:
-    """Rename a damaged file, and say so; nothing if another process has done it already."""
-    with _locked(file, alone=True):
-        if inode_of(file) != inode:
-            return
-        number, aside = 1, file.with_name(f"{file.name}.damaged")
-        while aside.exists():
-            number += 1
-            aside = file.with_name(f"{file.name}.damaged-{number}")
-        try:
-            for part, renamed in zip(_parts(file), _parts(aside), strict=True):
-                with suppress(FileNotFoundError):
-                    part.rename(renamed)
-        except PermissionError as refused:
-            raise ValueError(
-                f"`cache` {str(file)!r} is damaged ({error}) and cannot be renamed: "
-                f"{refused.strerror}. Use another file."
-            ) from refused
-    warn_user(
-        f"The cache {str(file)!r} is damaged ({error}): it was renamed to {aside.name!r}, and "
-        "answers are asked again."
-    )

@@ -6,21 +6,19 @@ A `Session` decides what to ask next and when to stop; it never calls the model.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from eblime._types import RNGLike
-from eblime.designs.rounds import OneShot, OwnLaw, as_design, first_look, in_rounds, rows_of
-from eblime.engine.pace import Pace
+from eblime.designs.rounds import OneShot, as_design, first_look, in_rounds, rows_of
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, begin
 from eblime.protocols import Design, Subject
 from eblime.stopping.rule import Rule, Verdict, is_due, next_total
-
-__all__ = ["Session", "design_of"]
 
 
 class Session:
@@ -39,10 +37,8 @@ class Session:
     def __init__(self, state: State, design: Design) -> None:
         self.state = state
         self.error: BaseException | None = None
-        self._design, self._one_shot = design, isinstance(design, (OneShot, OwnLaw))
-        power = 1 if getattr(state.settings.method, "most_masks", None) is None else 3  # of its fit
-        self._pace, self._late = Pace(state.start, state.settings.max_seconds, power), False
-        self._rest: Any = None  # of a round that is asked in pieces, for lack of time
+        self._design, self._one_shot = design, isinstance(design, OneShot)
+        self._began = state.start  # of the last round
         self.question: Question | None = self._next_question()
 
     @classmethod
@@ -54,11 +50,8 @@ class Session:
     def step(self, reply: Reply) -> Question | None:
         """Take the reply to the question; returns the next question."""
         self.state = self.state.append(reply)
-        self._pace.answered(self.state.first.n_masks)
-        if self.state.settings.may_end_early and self._rest is None:
+        if self.state.settings.may_end_early:
             self.state = _apply_rule(self.state)
-        elif self._pace.wants_rehearsal:
-            _rehearse(self.state)
         self.question = self._next_question()
         return self.question
 
@@ -68,22 +61,21 @@ class Session:
 
     def _next_question(self) -> Question | None:
         """What to ask next; at the end, the state says why."""
-        state, may_end = self.state, self.state.settings.may_end_early
-        if state.stopped is None:
-            wanted = self._rest
-            if wanted is None:
-                wanted = self._design.next(state.rng, state.first)
-            if may_end and wanted is not None:
-                wanted, self._rest = _cut(state, wanted, self._pace.masks())
-                self._late = wanted is None and state.first.n_masks < state.settings.budget
+        state, settings, now = self.state, self.state.settings, time.perf_counter()
+        took = (now - state.start) + (now - self._began)  # if the next round is like the last one
+        late = bool(state.answers) and took > (settings.max_seconds or np.inf)
+        if state.stopped is None and not late:
+            self._began = now
+            wanted = self._design.next(state.rng, state.first)
+            if settings.may_end_early and wanted is not None:
+                wanted = _within_budget(state, wanted)
             if wanted is not None:
                 self.state = state.extend(wanted, warn=self._one_shot)
-                self._pace.ask()
                 return self.state.question()
         if not state.answers:
             raise ValueError("`design` must ask about at least one mask; it asked about none.")
-        if may_end:
-            self.state = _conclude(state, late=self._late)
+        if settings.may_end_early:
+            self.state = _conclude(state, late=late and state.first.n_masks < settings.budget)
         return None
 
 
@@ -105,39 +97,24 @@ def design_of(state: State) -> Design:
     )
 
 
-def _cut(state: State, wanted: Any, most: int | None) -> tuple[Any, Any]:
-    """What to ask next, and the rest of it; None where masks or seconds are used up.
-
-    `most` masks can be asked in the seconds that are left; None is no limit.
-    """
+def _within_budget(state: State, wanted: Any) -> Any:
+    """The masks to ask about next that the budget has room for; None where it is used up."""
     is_number = isinstance(wanted, (int, np.integer))
     count = int(wanted) if is_number else len(getattr(wanted, "masks", wanted))
     allowed = min(count, state.settings.budget - state.first.n_masks)
-    now = allowed if most is None else min(allowed, most)
-    if now <= 0:
-        return None, None
+    if allowed <= 0:
+        return None
     if is_number:
-        return now, (allowed - now) or None
-    rest = rows_of(wanted, slice(now, allowed)) if now < allowed else None
-    return wanted if now == count else rows_of(wanted, slice(0, now)), rest
-
-
-def _rehearse(state: State) -> None:
-    """Fit and judge for the time that it takes; the result is not used."""
-    fitted = state.with_fit()
-    if isinstance(state.settings.until, Rule):
-        _ = _verdict(state.settings.until, fitted).text
+        return allowed
+    return wanted if allowed == count else rows_of(wanted, slice(0, allowed))
 
 
 def _apply_rule(state: State) -> State:
     """The state after a round: with the verdict of the stop rule, if it was time for one."""
     until, known = state.settings.until, state.first.n_masks
     least = first_look(state.settings.design, state.first.n_features)
-    if state.exhaustive or state.stopped is not None:
+    if until is None or state.exhaustive or state.stopped is not None:
         return state
-    if until is None:  # with a time limit: to know how long a fit takes
-        due = is_due(known, state.looked_at, least)
-        return replace(state.with_fit(), looked_at=known) if due else state
     if isinstance(until, Rule):
         if not is_due(known, state.looked_at, least):
             return replace(state, expected=max(known, state.expected))

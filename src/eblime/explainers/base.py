@@ -25,8 +25,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["BaseExplainer", "Question", "list_settings"]
-
 Asks = TypeVar("Asks", bound=Callable[..., Any])
 
 
@@ -164,8 +162,9 @@ class BaseExplainer(ABC):
             The most masks to ask about with `until`; None is 5,000. Never more than the method
             takes, 3,000 for `Quadrature`, unless there is room for all 2^p masks.
         max_seconds
-            Time limit for the model calls and the fit: as many masks are asked as that time allows,
-            judged by the calls and fits so far. None has no limit.
+            Time limit for the model calls and the fits: the masks are asked in growing rounds, and
+            none begins if, with the time of the last one, it would end later. The first round is
+            always asked. None has no limit.
         calls
             How the model is called; replaces the explainer's settings, except where it has a
             default value. See `Calls`.

@@ -18,8 +18,6 @@ from eblime.engine.settings import brief
 from eblime.explainers.base import BaseExplainer
 from eblime.methods.regression import as_method
 
-__all__ = ["TabularExplainer"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TabularExplainer(BaseExplainer):

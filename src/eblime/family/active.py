@@ -27,8 +27,6 @@ from eblime.laws import normal_law
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
-__all__ = ["Search", "UnRAVEL"]
-
 ACQUISITIONS = ("FUR", "UR")
 _CANDIDATES = 400
 _REFIT = 5  # points between fits of the parameters
@@ -123,7 +121,7 @@ class UnRAVEL:
         answers = replace(answers, masks=known.row + unit * process.points)
         explanation = Explanation(
             posterior=posterior.with_fixed(fixed),
-            answers=answers if fixed is None else answers.with_fixed(fixed, scene.features),
+            answers=answers.with_fixed(fixed, scene.features),
             method=NotRefitted(name="UnRAVEL"),
             scene=scene,
             target=column,

@@ -33,8 +33,6 @@ from eblime.laws import Draws, DrawsLaw
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
-__all__ = ["DMMMEN", "Component", "RegressionMixture", "fit_mixture"]
-
 _STARTS = 4  # random states that are tried
 _TRIAL = 60  # sweeps of each
 _INTERCEPT = 0.01  # prior precision of an intercept, in units of 1 / sigma^2
@@ -82,9 +80,9 @@ class DMMMEN:
             masks=rows,
             scores=scores,
             weights=np.ones(len(rows)),
-            features=tuple(asked.features),
-        )
-        posterior = whole.local(known.row, asked.prediction)
+            features=asked.answers.varying.features,
+        ).with_fixed(asked.answers.fixed, asked.features)
+        posterior = whole.local(known.row, asked.prediction).with_fixed(answers.fixed)
         calls = int(asked.provenance["model_calls"])
         return explanation_like(asked, posterior, answers, rng, calls)
 

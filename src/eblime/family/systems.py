@@ -33,12 +33,6 @@ from eblime.stopping.lars import LarsStable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    *("DLIME", "SLIME", "AveragedExplanation", "AveragedLIME", "NotRefitted", "NumberRows"),
-    *("averaged", "explanation_like", "provenance"),
-]
-
-
 _MOST_ROWS = 20_000  # the distances between all pairs of rows must fit into memory
 
 
@@ -148,7 +142,7 @@ class DLIME:
 class NumberRows:
     """The rows of a background and the explained row as numbers, and the way back to tables.
 
-    Columns that are not features, because they are constant, are left out of the numbers.
+    Columns in which nothing varies, which have importance zero, are left out of the numbers.
     """
 
     frame: Frame  # the table that the numbers come from: the background and then the row

@@ -19,16 +19,6 @@ from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 
-__all__ = [
-    "as_method",
-    "fit",
-    "fit_each",
-    "fit_inputs",
-    "fit_targets",
-    "is_quick",
-    "with_all_masks",
-]
-
 _FEW = 1_000  # masks; where all masks are fewer, they are repeated
 _MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly
 _ROWS = 10_000  # up to this many rows, twice the samples that lime draws
@@ -148,7 +138,7 @@ def is_quick(method: Method, answers: Answers, *, exhaustive: bool = False, fits
     per mask, unless it has all of them.
     """
     n, p = answers.n_masks, answers.n_varying
-    work = 1e5 * p + 50.0 * p * _sum_of_counts(method)
+    work = 1e5 * p + 40.0 * p**2 + 50.0 * p * _sum_of_counts(method)  # p^2: of ranking draws
     if getattr(method, "most_masks", None) is None:
         n = max(n, _ROWS) if exhaustive else n
         work += n * p * min(n, p)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.conversion import as_array, as_columns, descends, on_cpu, pick_output
-
-__all__ = ["KerasModel"]
+from eblime.models.conversion import as_array, descends, on_cpu, read_scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +43,8 @@ class KerasModel:
     output: str | int | None = None
     reader: Callable[[Any, int], Any] | None = None
 
+    activation: ClassVar[str] = "none"  # the network does it
+
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch."""
         without_gradients: AbstractContextManager[Any] = nullcontext()
@@ -55,10 +55,4 @@ class KerasModel:
         with without_gradients:
             outputs = self.network(as_array(batch), training=False)
         names = getattr(self.network, "output_names", None)
-        if self.reader is not None:
-            chosen = outputs if self.output is None else pick_output(outputs, self.output, names)
-            return np.asarray(on_cpu(self.reader(chosen, len(batch))))
-        scores = pick_output(outputs, self.output, names)
-        if descends(scores, "torch", "Tensor"):  # perhaps on a GPU
-            scores = scores.detach().cpu().numpy()
-        return np.asarray(as_columns(np.asarray(scores)))
+        return np.asarray(on_cpu(read_scores(self, outputs, len(batch), names)))

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from eblime._checks import check_choice
-from eblime.models.conversion import NeedsSoftmax, as_array, as_columns, default_output
-
-__all__ = ["OnnxModel", "stamps_of"]
+from eblime.models.conversion import NeedsSoftmax, as_array, default_output, read_scores
 
 _TYPES = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
     "tensor(double)": np.float64,
     "tensor(uint8)": np.uint8,
-}
-# The messages of an ONNX file that lead to tensors: message -> number of a field -> its message.
-_MESSAGES = {
-    "model": {7: "graph", 20: "training", 25: "function"},
-    "training": {1: "graph", 2: "graph"},
-    "function": {7: "node", 11: "attribute"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse tensor"},
-    "node": {5: "attribute"},
-    "attribute": {
-        **{5: "tensor", 10: "tensor", 22: "sparse tensor", 23: "sparse tensor"},
-        **{6: "graph", 11: "graph"},
-    },
-    "sparse tensor": {1: "tensor", 2: "tensor"},
-    "tensor": {13: "external data"},  # pairs of a key and a value
 }
 
 
@@ -60,8 +43,8 @@ class OnnxModel:
     reader
         As for `TorchModel`; it gets all outputs by name, or that of `output` alone.
     file
-        Path, times, size and inode of the file that `load` opened and of all external data that it
-        names; None for a session. A cache of answers recognises the model by these files.
+        Path, times, size and inode of the file that `load` opened; None for a session. A cache of
+        answers recognises the model by the bytes of this file.
 
     Examples
     --------
@@ -92,8 +75,8 @@ class OnnxModel:
     activation: Literal["none", "softmax", "sigmoid"] = "none"
     output: str | None = None
     reader: Callable[[Any, int], Any] | None = None
-    file: tuple[tuple[Any, ...], ...] | None = None
-    _needs_softmax: NeedsSoftmax = field(
+    file: tuple[Any, ...] | None = None
+    needs_softmax: NeedsSoftmax = field(
         default_factory=NeedsSoftmax, init=False, repr=False, compare=False
     )
 
@@ -108,27 +91,19 @@ class OnnxModel:
         known = {output.name: output.type for output in self.session.get_outputs()}
         if self.output is not None:
             check_choice("output", self.output, tuple(known))
-        if self.output is None and _is_detector(self.session):  # refused when it is called
-            return
-        kind = known.get(self._output_name(), "")
-        if not kind.startswith("tensor"):
+        name, *others = self._names()
+        if not others and not known[name].startswith("tensor"):
             raise TypeError(
-                f"The output {self._output_name()!r} of the graph must be a tensor; it is a {kind}."
-                " Export the model with zipmap=False, or choose another output with `output`: "
+                f"The output {name!r} of the graph must be a tensor; it is a {known[name]}. Export "
+                "the model with zipmap=False, or choose another output with `output`: "
                 f"{', '.join(map(repr, known))}."
             )
 
-    def _output_name(self) -> str:
-        """Name of the output to explain."""
-        names = [output.name for output in self.session.get_outputs()]
-        name = default_output(names) if self.output is None else self.output
-        if name is None:
-            raise ValueError(
-                f"`output` must be given for a graph with several outputs: one of "
-                f"{', '.join(map(repr, names))}, such as OnnxModel.load(path, output={names[0]!r})."
-                " For a detector, explain a box: target=eblime.scores.Box(label)."
-            )
-        return str(name)
+    def _names(self) -> list[str]:
+        """The outputs to compute: the chosen one; else the default, or all for a reader."""
+        known = [output.name for output in self.session.get_outputs()]
+        chosen = self.output or (None if self.reader else default_output(known))
+        return [str(chosen)] if chosen else known
 
     @classmethod
     def load(cls, source: Any, **settings: Any) -> OnnxModel:
@@ -158,7 +133,7 @@ class OnnxModel:
         if os.environ.get("EBLIME_THREADS"):  # set in worker processes, which share the cores
             options.intra_op_num_threads = int(os.environ["EBLIME_THREADS"])
         providers = onnxruntime.get_available_providers()  # 1.16 does not choose by itself
-        file = stamps_of(path)  # before it is read
+        file = stamp_of(path)  # before it is read
         session = onnxruntime.InferenceSession(path, options, providers=providers)
         return cls(session=session, file=file, **settings)
 
@@ -183,42 +158,17 @@ class OnnxModel:
             is_photo = batch.dtype == np.uint8 and batch.ndim > 2
             images = images.astype(np.float32) / (255 if is_photo else 1)
         images = images if self.preprocess is None else np.asarray(self.preprocess(images))
-        if self.reader is None:
-            names, reader = [self._output_name()], lambda found, n: as_columns(*found.values())
-        else:
-            names = [out.name for out in self.session.get_outputs()]
-            names, reader = [self.output] if self.output else names, self.reader
-        scores = self._run(images.astype(kind, copy=False), entry, names, reader)
-        if self.reader is not None:
-            return scores
-        if self.activation == "softmax" and self._needs_softmax(scores, "OnnxModel"):
-            return np.asarray(special.softmax(scores, axis=1))
-        return np.asarray(special.expit(scores) if self.activation == "sigmoid" else scores)
+        return self._run(images.astype(kind, copy=False), entry)
 
-    def _run(
-        self,
-        images: NDArray[Any],
-        entry: Any,
-        names: list[str],
-        read: Callable[[Mapping[str, Any], int], Any],
-    ) -> NDArray[Any]:
+    def _run(self, images: NDArray[Any], entry: Any) -> NDArray[Any]:
         """Run the graph; one with a fixed batch size is run several times, the last one padded."""
         fixed = entry.shape[0] if isinstance(entry.shape[0], int) else len(images)
-        short = -len(images) % fixed
-        padded = np.concatenate([images, np.repeat(images[-1:], short, axis=0)])
-        parts = []
+        padded = np.concatenate([images, np.repeat(images[-1:], -len(images) % fixed, axis=0)])
+        names, parts = self._names(), []
         for start in range(0, len(padded), fixed):
             found = self.session.run(names, {entry.name: padded[start : start + fixed]})
-            parts.append(np.asarray(read(dict(zip(names, found, strict=True)), fixed)))
+            parts.append(read_scores(self, dict(zip(names, found, strict=True)), fixed))
         return np.concatenate(parts)[: len(images)].astype(np.float64)
-
-
-def _is_detector(session: Any) -> bool:
-    """Whether a graph has several outputs, one of which has boxes."""
-    outputs = session.get_outputs()
-    shapes: list[Any] = [getattr(out, "shape", None) or () for out in outputs]
-    boxes = any(len(shape) > 1 and shape[-1] == 4 for shape in shapes)
-    return len(outputs) > 1 and (boxes or any("box" in out.name.lower() for out in outputs))
 
 
 def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
@@ -247,62 +197,9 @@ def fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
     )
 
 
-def stamps_of(path: str | os.PathLike[str]) -> tuple[tuple[Any, ...], ...] | None:
-    """Path, times, size and inode of an ONNX file, then of all external data that it names.
-
-    None if a file is missing or has another format.
-    """
-    file = Path(os.fsdecode(path))
-    try:
-        content: Any = np.memmap(file, np.uint8, "r")
-        message = memoryview(content)
-        if 7 not in dict(_fields(message)):
-            raise ValueError("no graph")
-        names = sorted({*_external_names(message)})
-        return tuple(_stamp(part) for part in (file, *(file.parent / name for name in names)))
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def _stamp(file: Path) -> tuple[Any, ...]:
+def stamp_of(path: str | os.PathLike[str]) -> tuple[Any, ...]:
     """The path of a file, and what changes when the file does."""
+    file = Path(os.fsdecode(path)).absolute()
     about = file.stat()
     times = (about.st_mtime_ns, about.st_ctime_ns)
     return (str(file), *times, about.st_size, about.st_ino, about.st_dev)
-
-
-def _external_names(message: memoryview, kind: str = "model") -> Iterator[str]:
-    """The names of the files that tensors inside a message are stored in."""
-    for number, content in _fields(message):
-        part = _MESSAGES[kind].get(number)
-        if part == "external data":
-            pair = {key: bytes(value) for key, value in _fields(content)}
-            if pair.get(1) == b"location":
-                yield pair.get(2, b"").decode()
-        elif part is not None:
-            yield from _external_names(content, part)
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The fields of a protobuf message that hold bytes, with their numbers."""
-    start = 0
-    while start < len(message):
-        tag, start = _varint(message, start)
-        size = {0: 0, 1: 8, 5: 4}.get(tag & 7)
-        if tag & 7 in (0, 2):
-            value, start = _varint(message, start)
-            size = value if tag & 7 == 2 else 0
-        if size is None or start + size > len(message):
-            raise ValueError("not a protobuf message")
-        if tag & 7 == 2:
-            yield tag >> 3, message[start : start + size]
-        start += size
-
-
-def _varint(message: memoryview, start: int) -> tuple[int, int]:
-    """A whole number of a protobuf message, and where the next field begins."""
-    value = shift = 0
-    while message[start] & 0x80:
-        value |= (message[start] & 0x7F) << shift
-        start, shift = start + 1, shift + 7
-    return value | message[start] << shift, start + 1

@@ -5,6 +5,7 @@ Large photos are drawn at screen resolution; the axes keep the pixel coordinates
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,12 @@ from eblime.plot.style import (
     rgb,
     sign_bar,
     sign_colour,
+    signed_shares,
+    uncertain,
 )
 from eblime.results.explanation import Explanation
 from eblime.results.indices import Interactions
+from eblime.results.notes import prediction_r2
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,12 +39,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("Canvas", "canvas", "importance_map", "interaction_map", "mean_map", "painted"),
-    *("posterior_maps", "sign_map", "top_k_map", "uncertainty_map"),
+    *("posterior_maps", "remarks", "sign_map", "top_k_map", "uncertainty_map"),
 ]
 
 
 NUMBERED = 15  # superpixels with their number on the map, as many as `intervals` lists
 _STRONGEST = 0.75  # opacity of the colour over the largest importance
+_UNRELIABLE = 0.2  # R^2 below which a map says so
 
 
 def importance_map(
@@ -48,8 +53,9 @@ def importance_map(
 ) -> Axes:
     """The `top` superpixels by absolute mean: green raises the score, orange lowers it.
 
-    The colour is stronger where the importance is larger. The `numbered` most important
-    superpixels show their number, as in tables and in the "intervals" plot.
+    The colour is stronger where the importance is larger. A superpixel whose 95 % interval contains
+    zero stays grey. The `numbered` most important superpixels show their number, as in tables and
+    in the "intervals" plot. A held-out R^2 below 0.2 is written below the image.
 
     Examples
     --------
@@ -64,23 +70,24 @@ def importance_map(
     order = explanation.posterior.order()
     most = float(np.abs(mean).max()) or 1.0
     drawn = axes(ax, drawing.size)
-    drawing.show(drawn, painted(drawing, mean, order[:top]))
+    shares = signed_shares(explanation)
+    drawing.show(drawn, painted(drawing, shares, order[:top]))
     for j in order[:top]:
-        drawing.outline(drawn, drawing.labels == j, sign_colour(mean[j]))
+        drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
     _numbers(drawn, drawing, order, numbered, top)
     sign_bar(drawn, most, "importance", diverging(_STRONGEST))
-    return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}")
+    below = remarks(explanation, order[:top])
+    return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}", below)
 
 
-def painted(drawing: Canvas, mean: FloatArray, top: IntArray) -> FloatArray:
-    """The photo in faded grey with some superpixels coloured by their mean, (h, w, 3)."""
-    most = float(np.abs(mean).max()) or 1.0
+def painted(drawing: Canvas, shares: FloatArray, top: IntArray) -> FloatArray:
+    """The photo in faded grey; superpixels with a share coloured by it, (h, w, 3)."""
     grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
     shown = 0.35 * grey + 0.65  # faded
-    for j in top:
+    for j in top[shares[top] != 0]:
         inside = drawing.labels == j
-        strength = _STRONGEST * abs(mean[j]) / most
-        tint = np.array(rgb(sign_colour(mean[j])))
+        strength = _STRONGEST * abs(shares[j])
+        tint = np.array(rgb(sign_colour(shares[j])))
         shown[inside] = (1 - strength) * grey[inside] + strength * tint
     return np.clip(shown, 0, 1)
 
@@ -149,9 +156,8 @@ def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     """
     check_count("top", top)
     chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
-    drawn = _field(explanation, chance, f"P(among the top {top})", ax, limits=(0, 1))
-    drawn.set_xlabel("about the fit, not about what is there", fontsize="small")
-    return drawn
+    title, below = f"P(among the top {top})", ["about the fit, not about what is there"]
+    return _field(explanation, chance, title, ax, limits=(0, 1), below=below)
 
 
 def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
@@ -199,6 +205,7 @@ def _field(
     colours: Any = "viridis",
     limits: tuple[float | None, float | None] = (None, None),
     unit: str = "",
+    below: Sequence[str] = (),
 ) -> Axes:
     """One number per superpixel as a colour; the photo stays visible in grey."""
     drawing = canvas(explanation)
@@ -208,7 +215,7 @@ def _field(
     field = drawing.show(drawn, painted, cmap=colours, vmin=limits[0], vmax=limits[1], alpha=0.72)
     drawing.show(drawn, drawing.edges())
     drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=unit)
-    return _finish(drawn, drawing, explanation, title)
+    return _finish(drawn, drawing, explanation, title, [*remarks(explanation), *below])
 
 
 def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: int) -> None:
@@ -237,7 +244,9 @@ def _target(drawn: Axes, drawing: Canvas, explanation: Explanation) -> None:
         drawing.outline(drawn, drawing.reduce(score["mask"]) > 0, MARK, **style)
 
 
-def _finish(drawn: Axes, drawing: Canvas, explanation: Explanation, title: str) -> Axes:
+def _finish(
+    drawn: Axes, drawing: Canvas, explanation: Explanation, title: str, below: Sequence[str]
+) -> Axes:
     """Remove the ticks, show the whole image, set the title; in two lines above a narrow image."""
     _target(drawn, drawing, explanation)
     drawn.set_xticks([])
@@ -248,7 +257,18 @@ def _finish(drawn: Axes, drawing: Canvas, explanation: Explanation, title: str) 
     scene: Any = explanation.scene
     name = caption(explanation.label, 44 if scene.scores else 24)
     drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
+    drawn.set_xlabel("\n".join(below), fontsize="small")
     return drawn
+
+
+def remarks(explanation: Explanation, top: IntArray | None = None) -> list[str]:
+    """What is written below a map: that its fit predicts little, that some `top` are uncertain."""
+    post, found = explanation.posterior, []
+    if not post.constant and prediction_r2(post) < _UNRELIABLE:
+        found.append(f"{post.fit_label(2, 'R²')}: do not rely on this map")
+    if top is not None and uncertain(explanation)[top].any():
+        found.append("grey outline: the 95 % interval contains zero")
+    return found
 
 
 _LONGEST = 1000  # pixels drawn along the longer side

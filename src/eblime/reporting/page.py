@@ -40,9 +40,9 @@ _MOST_SWITCHED = 64  # features of an explanation whose index the reader can swi
 _POINTS = 41  # points of a density
 _TOP_K_NOTE = (
     "P(top k) is the probability that a feature is among the k most important to the linear "
-    "surrogate. It is about the fit: it is not the probability that the object or the defect is "
-    "there."
+    "surrogate. It is about the fit"
 )
+_PICTURES = ("image", "signal", "volume")  # in which there may be an object or a defect
 
 
 def report(
@@ -109,6 +109,7 @@ def report(
         level=LEVELS.index(0.95),
         shown=_SHOWN,
         top_k_note=_TOP_K_NOTE,
+        pictures=any(entry.scene.domain in _PICTURES for entry in listed),
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
@@ -169,7 +170,7 @@ def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
     for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
         if isinstance(entry, (list, tuple)) and len(entry) == 2:
             label, chance = entry
-            if isinstance(chance, (int, float)) and np.isfinite(chance):
+            if isinstance(chance, (int, float)) and abs(chance) < 1e300:
                 found.append((str(label), float(chance)))
     return found
 

@@ -107,12 +107,14 @@ def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.Dat
     columns: dict[str, Any] = {"feature": list(explanation.features)}
     columns |= {"mean": post.mean, **_columns(post, check_level("prob", prob), k)}
     columns |= explanation.details()
-    for name, values in columns.items():
-        if isinstance(values, list):
-            columns[name] = [
-                v.encode("utf8", "replace").decode() if isinstance(v, str) else v for v in values
-            ]
-    return pd.DataFrame(columns)
+    return pd.DataFrame({_encodable(name): _encodable(v) for name, v in columns.items()})
+
+
+def _encodable(value: Any) -> Any:
+    """Text, or a list with texts, that UTF-8 can hold."""
+    if isinstance(value, list):
+        return [_encodable(entry) for entry in value]
+    return value.encode("utf8", "replace").decode() if isinstance(value, str) else value
 
 
 def _columns(post: Posterior, level: float, k: int) -> dict[str, FloatArray]:

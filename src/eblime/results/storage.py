@@ -34,6 +34,7 @@ from eblime._files import write_whole
 from eblime._text import printable
 from eblime._warn import warn_user
 from eblime.answers import Answers
+from eblime.core.derived import select_features
 from eblime.core.fit_quality import HeldOut, score_range
 from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue
 from eblime.methods.regression import fit_each, is_quick
@@ -154,6 +155,8 @@ def unpack(
         _check_size(total + sum(8 * array.size for array in grown), limit)
         found = _explanation(tree, refit=refit)
         checks.check_object(found, _EXPLANATION, _RULES)
+        known = {name: found.provenance.get(name) for name in _PROVENANCE}
+        checks.check_fields(known, _PROVENANCE, "`provenance.")
         return found
     except UnreadableError:
         raise
@@ -280,10 +283,13 @@ _EXPLANATION = {
     "provenance": checks.plain(),
     "generator": checks.optional(checks.plain()),
 }
+_PROVENANCE = {  # what is read from it; other entries are only shown
+    "seconds": _SECONDS,
+    "input": checks.optional(checks.plain()),
+}
 _RULES = {
     "one number of features throughout": _one_size,
     "finite importances": lambda e: bool(np.isfinite(e.posterior.mean).all()),
-    "a number of seconds in its provenance": lambda e: _SECONDS.holds(e.provenance.get("seconds")),
 }
 
 
@@ -474,6 +480,12 @@ class StoredLaw:
     def prob_positive(self) -> NDArray[np.float64]:
         """P(beta_j > 0), (p,)."""
         return self.columns["prob_positive"]
+
+    def select(self, features: NDArray[np.intp]) -> StoredLaw:
+        """The law of some of the features."""
+        columns = {name: values[features] for name, values in self.columns.items()}
+        drawn: Any = select_features(self.drawn, features)
+        return StoredLaw(mean=self.mean[features], columns=columns, drawn=drawn)
 
     def __getattr__(self, name: str) -> Any:
         """Everything else: the covariance, densities, joint probabilities and draws."""

@@ -5,8 +5,8 @@ behave like a Brownian motion at time N, so the chance that one of them crosses 
 can be computed. `look_penalty` bounds it for looks at 64, 96, 128, 192, ... masks: each total is
 at least 4/3 of the one before. tests/stopping/test_rule.py computes the chance itself.
 
-All this takes the answers as typical of those that were not asked. `unseen_risk` is for fits that
-miss next to nothing, whose answers cannot tell what they would miss elsewhere.
+Answers say nothing about an effect that none of the masks has shown, however well or badly they
+fit. `rarest_seen` says how rare such an effect must be, and every statement names it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ __all__ = [
     "look_penalty",
     "masks_factor",
     "next_total",
-    "probability_text",
+    "rarest_seen",
     "round_up",
-    "unseen_risk",
     "verdict_on",
 ]
 
@@ -46,12 +45,8 @@ GROWTH = 1.3  # masks grow at least by this factor from one look to the next
 _LEAST = 48  # masks below which no design is worth a look
 _LEVEL = 4096  # masks up to which all looks have the same level; later ones have smaller ones
 _BASE = 4.3  # with the logarithm of the level: the number of independent looks that they are worth
-_RARE = 300  # a jump in one of so many masks must not go unseen
-UNSEEN = (
-    "but the fit misses next to nothing, and so few masks cannot rule out a jump in one of "
-    f"{_RARE} masks"
-)
-_IN_RANGE = "if no other mask has a score outside the range of those asked"
+UNSEEN = 0.1  # part of a rule's error rate for effects that no mask has shown
+_RARE = 64  # an effect that shows in one of so many masks must not go unseen
 _LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
 _MORE = 1.01  # least factor of a rule that is not reached
 _DRAWS = 1000  # for the probability of a statement that is far from certain
@@ -98,31 +93,20 @@ def next_total(n_masks: int, least: int = FIRST) -> int:
     return int(allowed.min())
 
 
-def unseen_risk(posterior: Posterior, n_masks: int, changing: float = 0.0) -> float:
-    """The chance that answers which a fit predicts too well hide what it does not predict.
+def rarest_seen(n_masks: int, rate: float) -> int:
+    """M, if an effect that shows in at least one of M masks has been seen, but for a small chance.
 
-    `changing` is the share of all masks that must have scores other than predicted, by as much as
-    the range of those seen, to make a statement wrong; it counts before the first usual look.
+    `n_masks` independent masks miss an effect that shows in a share f of all masks with the chance
+    `(1 - f)^N < exp(-N f)`. With f = 1/M that is a tenth of `rate`, whatever the size of the effect
+    and the misfit of the answers. Pairs of complements are as good: an effect that shows in both of
+    a pair moves no importance, and one that shows in either is missed by `(1 - 2 f)^(N/2)`.
 
-    Notes
-    -----
-    N masks without a single surprise say nothing about surprises in fewer than about 3 / N of all
-    masks, however large these are. With u the share of the scores' spread that the fit misses, one
-    minus the held-out R^2, `N u` is the number of misses as large as the spread that were seen, and
-    the risk is `exp(-N (u + 1/300))`. For a perfect fit it is the chance that a jump in one of 300
-    masks was not among those asked: .05 at 900 masks. Where the fit misses more than 5 %, the risk
-    is below .05 at the first look.
-
-    So few masks as 32 or 48, at which the rules look with some designs, could never rule out a rare
-    jump of any size. There a statement may also rest on the range of the scores: if no score is
-    outside of it, more than `changing` of all masks must jump, which N masks miss with the chance
-    `exp(-N changing)`.
+    Examples
+    --------
+    >>> rarest_seen(384, 0.05), rarest_seen(1024, 0.05)
+    (72, 193)
     """
-    held_out = posterior.r2_held_out
-    r2 = posterior.r2 if held_out is None else held_out
-    missed = 0.0 if np.isnan(r2) else min(max(1 - r2, 0.0), 1.0)
-    seen = max(missed + 1 / _RARE, changing if n_masks < FIRST else 0.0)
-    return float(np.exp(-n_masks * seen))
+    return int(n_masks / -np.log(UNSEEN * rate))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +130,10 @@ def verdict_on(
     fit: tuple[Posterior, Answers],
     *,
     holds: Callable[[FloatArray], BoolArray],
-    doubt: str,
+    doubt: str = "",
     changing: float = 0.0,
+    penalty: float | None = None,
+    factor: float | None = None,
 ) -> Verdict:
     """The verdict on a statement, given a bound of the probability that it is wrong.
 
@@ -167,35 +153,48 @@ def verdict_on(
     doubt
         What is least certain, for a statement that is not certain enough.
     changing
-        The share of masks that must jump to make it wrong; see `unseen_risk`.
+        The share of masks in which an effect as large as the range of the scores must show to make
+        the statement wrong. Rarer effects then need not be seen, unless they are larger.
+    penalty
+        By how much the error must be below its rate at each look; None is `look_penalty`.
+    factor
+        How many times as many masks the error needs; None computes it from the error.
+
+    Notes
+    -----
+    The rate is the sum of that of the statement and of that of effects that no mask has shown.
     """
-    (posterior, answers), (rate, share) = fit, rule_error
-    alpha, risk = rate * share, unseen_risk(posterior, answers.n_masks, changing)
-    penalty = look_penalty(alpha, answers.n_masks)
-    reached = error * penalty + risk * share <= alpha
-    now, goal = (-special.ndtri(min(value, 0.49)) for value in (error, alpha / penalty))
-    factor = masks_factor(goal, now, reached=reached)
-    if reached:
-        known = probability_text(1 - error * penalty / share - risk)
-        plain = unseen_risk(posterior, answers.n_masks)
-        given = "" if error * penalty + plain * share <= alpha else f", {_IN_RANGE}"
-        words = f"{what} with probability {known}{given}"
-        return Verdict(reached=True, words=words, factor=factor)
-    if error * penalty <= alpha:
-        return Verdict(
-            reached=False,
-            words=f"{what}, if masks that were not asked are like those that were; {UNSEEN}",
-            factor=max(factor, float(np.log(rate) / np.log(risk))),
-        )
+    posterior, n, (rate, share) = fit[0], fit[1].n_masks, rule_error
+    penalty = look_penalty(rate * share, n) if penalty is None else penalty
+    allowed, seen = (1 - UNSEEN) * rate * share / penalty, rarest_seen(n, rate)
+    certain, often = error <= allowed, seen >= _RARE
+    unseen = float(np.exp(-n * changing))  # the chance to miss an effect of this size and share
+    reached = certain and (often or error * penalty + unseen <= rate * share)
+    if factor is None:
+        now, goal = (-special.ndtri(min(value, 0.49)) for value in (error, allowed))
+        factor = masks_factor(goal, now, reached=certain)
+    if not (reached or often):
+        in_range = -np.log(rate * share) / max(n * changing, 1e-9)
+        factor = max(factor, _MORE, min(_RARE / max(1, seen), in_range))
 
     def describe() -> str:
         # a small bound is nearly exact; a large one counts what is wrong in several ways repeatedly
         chance = 1 - error if error < 0.1 else float(holds(posterior.sample(_DRAWS, rng=0)).mean())
-        known = f"{chance:.2g}" if chance > 0 else f"below {1 / _DRAWS:g}"
-        needed = probability_text(1 - alpha / penalty)
-        return f"{what} with probability {known} ({needed} is needed at each look): {doubt}"
+        digits = 4 if error < 0.1 else 2
+        known = f"{min(chance, 0.9999):.{digits}g}" if chance > 0 else f"below {1 / _DRAWS:g}"
+        text = f"{what} with probability {known} ({1 - allowed:.4g} is needed at each look)"
+        effect = f"an effect shows in fewer than 1 of {seen} masks"
+        if reached:
+            limit = "" if often else " and is larger than the range of the scores"
+            return f"{text}, unless {effect}{limit}"
+        if certain:
+            return (
+                f"{text}, but an effect that shows in fewer than 1 of {seen} masks may "
+                f"be unseen (1 of {_RARE} is needed)"
+            )
+        return f"{text}: {doubt}" if doubt else text
 
-    return Verdict(reached=False, words=describe, factor=factor)
+    return Verdict(reached=reached, words=describe, factor=factor)
 
 
 def round_up(number: int) -> int:
@@ -217,11 +216,6 @@ def masks_factor(goal: float, now: float, *, reached: bool) -> float:
     """
     factor = float(min(_LONGEST, (goal / now) ** 2)) if now > 0 else _LONGEST
     return min(1.0, factor) if reached else max(_MORE, factor)
-
-
-def probability_text(probability: float) -> str:
-    """A probability in four digits; never rounded up to one."""
-    return f"{min(probability, 0.9999):.4g}"
 
 
 class Rule(ABC):

@@ -33,9 +33,7 @@ from eblime.stopping.rule import (
     Verdict,
     look_penalty,
     masks_factor,
-    probability_text,
     round_up,
-    unseen_risk,
     verdict_on,
 )
 
@@ -256,24 +254,26 @@ class Width(Rule):
         allowed = (1 - self.prob) * share / WIDTH_PENALTY
         df, sd = _degrees_of_freedom(posterior), posterior.sd[chosen]
         spread = sd[sd > 0]  # without spread an importance is where its mean is
-        error = 2 * float(_tails(np.full(len(spread), self.width * unit / 2), spread, df).sum())
-        needed = -2 * special.stdtrit(df, allowed / (2 * len(chosen))) * sd.max()
+        half = self.width * unit / 2
+        error = 2 * float(_tails(np.full(len(spread), half), spread, df).sum())
+        needed = -special.stdtrit(df, allowed / (2 * len(chosen))) * sd.max()
         ends = posterior.interval(self.prob)[chosen]
         widths = ends[:, 1] - ends[:, 0]
         widest, name = float(widths.max()), _name(answers, chosen[np.argmax(widths)])
-        risk = unseen_risk(posterior, answers.n_masks)
-        close = error <= allowed and widest <= self.width * unit
-        reached = close and error + risk * share / WIDTH_PENALTY <= allowed
-        known = max(0.0, 1 - error * WIDTH_PENALTY / share - risk)
-        text = (
+
+        def holds(draws: FloatArray) -> BoolArray:
+            return np.asarray((np.abs(draws - posterior.mean)[:, chosen] <= half).all(axis=1))
+
+        return verdict_on(
             f"the widest {100 * self.prob:g} % interval, of {name}, is "
             f"{self._width_text(widest / unit if unit else 0.0)}, and all are known to within "
-            f"{self._width_text(self.width)} with probability {probability_text(known)}"
-        )
-        return Verdict(
-            reached=reached,
-            words=f"{text}; {UNSEEN}" if close and not reached else text,
-            factor=masks_factor(float(needed), self.width * unit, reached=reached),
+            f"{self._width_text(self.width)}",
+            error if widest <= 2 * half else 1.0,
+            (1 - self.prob, share),
+            (posterior, answers),
+            holds=holds,
+            penalty=WIDTH_PENALTY,
+            factor=masks_factor(float(needed), half, reached=error <= allowed),
         )
 
     def _width_text(self, width: float) -> str:
@@ -357,6 +357,8 @@ def _order_verdict(
     size = np.abs(posterior.mean) if rule.by == "abs" else posterior.mean
     ahead = float(np.min(size[larger] - size[smaller], initial=np.inf)) + tolerance
     allowed, span = (1 - rule.prob, share), float(np.ptp(answers.scores))
+    shown = answers.weights @ answers.masks / answers.weights.sum()
+    rarer = float(np.minimum(shown, 1 - shown).min())  # the share of a feature's rarer state
     return verdict_on(
         what,
         float(errors.sum()),
@@ -364,8 +366,8 @@ def _order_verdict(
         fit,
         holds=holds,
         doubt=_undecided(rule, answers, pairs, errors, share) if len(errors) else "",
-        # a jump in a share f of the masks moves each of two importances by at most 2 f of its size
-        changing=max(0.0, min(1.0, ahead / (4 * span))) if span else 0.0,
+        # an effect in a share f of the masks moves each importance by at most f / rarer of its size
+        changing=max(0.0, min(1.0, ahead * rarer / (2 * span))) if span else 0.0,
     )
 
 
@@ -378,7 +380,7 @@ def _undecided(
 ) -> str:
     """The least certain pair, and what would decide it."""
     alpha, n = (1 - rule.prob) * share, answers.n_masks
-    goal = alpha / look_penalty(alpha, n)
+    goal = (1 - UNSEEN) * alpha / look_penalty(alpha, n)
     least, count = int(np.argmax(errors)), int((errors > goal).sum())
     first, second = (_name(answers, pair[least]) for pair in pairs)
     chance, others = max(0.5, 1 - errors[least]), count - 1

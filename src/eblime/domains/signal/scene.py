@@ -19,11 +19,6 @@ from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
 
-__all__ = [
-    *("HIDES", "SEGMENTATIONS", "SIGNAL", "Hide", "Part", "SignalScene", "check_settings"),
-    *("read_signal", "split_bands"),
-]
-
 Hide = str | float | NDArray[Any] | Callable[[FloatArray], Any]
 HIDES = ("bridge", "mean", "zero", "noise")
 _LONGEST = 2000  # points of the copy in which changes are looked for

@@ -407,13 +407,18 @@ def cell_words(table: Any) -> Words:
 
 
 def table_kind(table: Any) -> tuple[str, ...]:
-    """What rows of a table have in common: its type, and names and dtypes of the columns."""
+    """What rows of a table have in common: its type, and names and dtypes of the columns.
+
+    Models may read the number of a category, so all categories are in the dtype.
+    """
     kind = f"{type(table).__module__}.{type(table).__qualname__}"
     if isinstance(table, np.ndarray) or sparse.issparse(table):
         return kind, str(table.dtype), str(table.shape[1])
     dtypes = getattr(table, "dtypes", None)
     if dtypes is not None:  # pandas and polars
-        return kind, *map(str, table.columns), *map(str, dtypes)
+        categorical = [dtype for dtype in dtypes if hasattr(dtype, "ordered")]  # of pandas
+        categories = [repr((one.categories.tolist(), one.ordered)) for one in categorical]
+        return kind, *map(str, table.columns), *map(str, dtypes), *categories
     return kind, *table.schema.names, *map(str, table.schema.types)
 
 

@@ -14,7 +14,6 @@ Rows are drawn in blocks. Each block has its own generator, so no batch size cha
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,15 +29,8 @@ from eblime.domains.tabular.frames import Frame, SparseFrame, as_frame, row_keys
 from eblime.protocols import INPUT_ITSELF, MeanBatch, masks_at
 
 __all__ = [
-    *(
-        "BACKGROUND_ROWS",
-        "MOST_ROWS",
-        "PERTURB",
-        "GameNeighbourhood",
-        "RowContext",
-        "TableNeighbourhood",
-    ),
-    *("UserNeighbourhood", "UserPerturb"),
+    *("BACKGROUND_ROWS", "MOST_ROWS", "PERTURB", "GameNeighbourhood", "RowContext"),
+    *("TableNeighbourhood", "UserNeighbourhood", "UserPerturb"),
 ]
 
 PERTURB = ("bins", "normal", "rows", "background")
@@ -514,6 +506,14 @@ class UserNeighbourhood:
         """The row itself and the rows of the function as the regression sees them."""
         context, itself = self.context, self.context.itself
         masks = np.empty((frame.n_rows - itself, context.n_features))
+        for c in np.flatnonzero(context.background.column_feature == context.n_features).tolist():
+            column = context.background.columns[c]
+            if not column.same(frame.column(c).values[itself:], context.values[c]).all():
+                raise ValueError(
+                    f"`perturb` must not change column {column.name!r}, which is the same in the "
+                    "row and in all rows of the background. Add rows to the background in which "
+                    "it differs."
+                )
         for j, feature in enumerate(context.background.features):
             values = {c: frame.column(c).values[itself:] for c in feature.columns}
             if context.continuous and feature.scale is not None:
@@ -582,14 +582,13 @@ class GameNeighbourhood:
         return (self.room,)
 
     @property
-    def scope(self) -> tuple[str, ...]:
-        """The kind of table, and digests of the row and of the background."""
+    def scope(self) -> tuple[Any, ...]:
+        """The kind of table, the row and the background."""
         frame = self.context.frame
         every = np.arange(self.context.background.n_rows + 1)[:, None]
         rows = frame.gather(np.repeat(every, len(frame.names), axis=1), {})
-        digest = hashlib.blake2b(b"".join(row_keys(rows)), digest_size=16).hexdigest()
         groups = str([feature.columns for feature in self.context.background.features])
-        return (*table_kind(rows), digest, groups)
+        return (*table_kind(rows), row_keys(rows), groups)
 
     def keys(self, rows: IntArray) -> list[bytes]:
         """The masks, packed into bits, with the rows of the background that each gets."""

@@ -91,9 +91,7 @@ def open_row(
     last, values = background.frame.read_row(values)  # in the dtypes of the background
     by_value, continuous = perturb == "background", representation != "binary"
     scene = whole = background.scene(values, by_value=by_value, continuous=continuous)
-    fixed = None
-    if isinstance(perturb, str):  # a function may return any values
-        fixed = background.fixed(values, by_value=by_value or continuous)
+    fixed = background.fixed(values, by_value=by_value or continuous)
     if fixed is not None:
         background = background.without(fixed)
         scene = background.scene(values, by_value=by_value, continuous=continuous)
