@@ -65,7 +65,7 @@ ALLOWED = {
         *("PIL", "narwhals", "numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers"),
         "xgboost",
     },
-    "scores": {"_checks", "_types", "models", "numpy", "scipy", "torch"},
+    "scores": {"_checks", "_types", "models", "numpy", "torch"},
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
         *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
