@@ -134,6 +134,26 @@ def test_help_lists_the_options_and_names_of_a_package(folder, capsys, group):
     assert "windows" in run(capsys, f"{group} --help")[1]
 
 
+@pytest.mark.parametrize(
+    ("group", "sections"),
+    [
+        ("explain", ["Input:", "Model:", "Question:", "Result:", "Other:"]),
+        ("batch", ["Input:", "Model:", "Question:", "Result:", "Run:", "Other:"]),
+    ],
+)
+def test_help_lists_options_by_section(folder, capsys, group, sections):
+    """An option of a package stands with what uses it."""
+    _, out, _ = run(capsys, f"{group} windows --help")
+    found = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
+    question = out.partition("Question:\n")[2].partition("\n\n")[0]
+
+    assert found == sections
+    assert "--width" in question
+    assert "--method" in question
+    assert "--unit" not in question
+    assert "--unit" in out.partition("Input:\n")[2].partition("\n\n")[0]
+
+
 def test_explain_works_for_a_domain_of_a_package(folder, capsys):
     """The option reaches the domain's reader, and the package's method is used."""
     words = "explain windows data --model sums:last --masks 50 --width 8 --method robust --out out"

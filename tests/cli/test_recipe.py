@@ -1,6 +1,7 @@
 """A run folder from someone else: nothing that only its manifest names is read, sent or run."""
 
 import json
+import os
 import pickle
 import re
 import sys
@@ -260,7 +261,31 @@ WRONG = [
     {"masks": True},
     {"labels": "x.txt"},
     {"tokens": None},
+    {"keep": 1},
+    {"labels": True},
+    {"seed": "0"},
+    {"method": ["eblime"]},
+    {"digests": {}},
+    {"digests": None},
+    {"imported_from": 3},
 ]
+
+
+def test_paths_of_a_manifest_are_not_looked_at(run, monkeypatch, capsys):
+    """Not even whether they exist: on some systems, a look connects to another machine."""
+    digests = json.loads((run / "manifest.json").read_text())["settings"]["about"]["digests"]
+    edit(run, labels="/evil/share/names.txt", digests=digests | {"labels": "0"})
+    for name in ("stat", "lstat", "access", "readlink", "open"):
+        look = getattr(os, name)
+
+        def guarded(path, *args, look=look, **settings):
+            assert "/evil" not in str(path)
+            return look(path, *args, **settings)
+
+        monkeypatch.setattr(os, name, guarded)
+
+    assert command(RESUME) == 2
+    assert "--labels /evil/share/names.txt" in capsys.readouterr().err
 
 
 def test_wrong_types_in_a_manifest_are_reported(run, capsys):
