@@ -104,7 +104,7 @@ def parse_segmentation(text: str) -> Any:
         }
         if call.args or bool(rest) != bool(settings):
             raise ValueError("They need names.")
-    except (SyntaxError, ValueError) as error:
+    except (AttributeError, SyntaxError, ValueError) as error:
         raise ValueError(
             "--segmentation must be a name, or a name and settings such as "
             f"slic:n_segments=100,compactness=20; got {text!r}."

@@ -125,7 +125,7 @@ EXPLAIN = (  # of `explain` alone
 ANSWERS = (CACHE, MODEL_ID, TRUST)  # of `explain` and `batch`; they change no result
 PARTS = (KEEP, PART_SIZE)  # of `batch` alone; a run stores them
 _ALL = (MODEL, *ASKING, *ANSWERS, *EXPLAIN, *PARTS, *WORKERS, MAX_FAILURES)
-_RESERVED = {"argument", "digests", "imported_from", "inputs", "kind"}  # entries of a manifest
+_RESERVED = {"argument", "digests", "inputs", "kind"}  # entries of a manifest
 
 
 class OptionCommand(click.Command):
@@ -206,9 +206,10 @@ def domain_group(
     batch = verb == "batch"
 
     def made(name: str) -> click.Command | None:
-        if registry.of_domain(registry.find("domains", name), "command") is None:
+        domain = registry.find("domains", name)
+        command = registry.of_domain(domain, "command")
+        if command is None:
             return None
-        domain, command = command_of(name)
         summary = command.help or f"Explain inputs of the kind {name}, by {domain.feature}s."
         example = command.example.replace("eblime explain", f"eblime {verb}", 1)
         end = " --out run/" if batch else ""

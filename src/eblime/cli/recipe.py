@@ -36,10 +36,7 @@ AGAIN = (  # of `batch --resume`: what a manifest must not name alone
         for name in ("inputs", "labels", "background", "sources", "prompt")
     ),
 )
-_PLACES = (
-    Option("inputs", "Where they are.", required=True),
-    Option("imported_from", "The folder of a module."),
-)
+_INPUTS = Option("inputs", "Where they are.", required=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,33 +47,30 @@ class Recipe:
     ----------
     about
         What the run's manifest stores: the domain `kind`, the inputs and the values of the options,
-        with full paths; the `digests` of the files; and the folder from which a module was
-        `imported_from`.
+        with full paths, and the `digests` of the files.
     trust_pickle
         Whether a pickled model may be loaded.
     import_from
-        Folder in which the module of a `module:name` model is looked for, besides the installed
-        ones.
+        The current folder of the command, in which the module of a `module:name` model is looked
+        for, besides the installed ones.
     cache
         Stored answers of the model, which change no result.
     """
 
     about: dict[str, Any]
     trust_pickle: bool
-    import_from: str | None
+    import_from: str
     cache: AnswerCache | None
 
     @classmethod
     def start(cls, domain: Domain, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
         """The recipe of a new run from the values of all options."""
-        model = values["model"]
         about: dict[str, Any] = {
             **{one.name: _plain(one, values.get(one.name)) for one in _stored_options(domain.name)},
             "kind": domain.name,
             "inputs": values["argument"],
-            "imported_from": None if Path(model).is_file() else str(Path.cwd()),
         }
-        folder, trust = about["imported_from"], values["trust_pickle"]
+        trust, folder = values["trust_pickle"], str(Path.cwd())
         found = cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
         about |= {name: _full_name(name, value) for name, value in found.places().items()}
         about["digests"] = dict(found.digests())
@@ -89,15 +83,14 @@ class Recipe:
     def resume(cls, folder: str, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
         """The recipe of a run that `eblime batch` started, from the options of `batch --resume`.
 
-        Files and addresses are used if the user named them again, or trusts the run. A module is
-        imported from the folder that the manifest names only if the run is trusted, else from the
-        current folder or the installed packages. `--trust-pickle` is for a pickle that was named.
+        Files and addresses are used if the user named them again, or trusts the run. A pickle that
+        was named needs `--trust-pickle`.
         """
         from eblime.batch.folder import read_manifest
 
         about = read_manifest(Location.of(folder))["settings"]["about"]
         _check_stored(about, folder)
-        found = cls(about=about, trust_pickle=True, import_from=about["imported_from"], cache=cache)
+        found = cls(about=about, trust_pickle=True, import_from=str(Path.cwd()), cache=cache)
         places, names = found.places(), (option.name for option in AGAIN)
         named = {name: values[name] for name in names if values[name]}
         if not isinstance(digests := about.get("digests"), dict) or {*digests} != {*places} - {
@@ -112,18 +105,17 @@ class Recipe:
                     f"{folder} was created with --{name} {places.get(name)}; this call has "
                     f"--{name} {value}."
                 )
+        asked = replace(found, trust_pickle=values["trust_pickle"])
         if values["trust_run"]:
             return found
         if set(places) - set(named):
             listed = ", ".join(f"--{name} {value}" for name, value in places.items())
-            code = f", and the code in {found.import_from}" if found.import_from else ""
             trusting = shlex.join(["eblime", "batch", "--resume", folder, "--trust-run"])
-            repeated = replace(found, trust_pickle=values["trust_pickle"]).resume_command(folder)
             raise PermissionError(
-                f"{folder} would use {listed}. If you trust all of it, name it again: {repeated} "
-                f"or trust the folder{code}: {trusting}"
+                f"{folder} would use {listed}. If you trust all of it, name it again: "
+                f"{asked.resume_command(folder)} or trust the folder: {trusting}"
             )
-        return replace(found, trust_pickle=values["trust_pickle"], import_from=str(Path.cwd()))
+        return asked
 
     def places(self) -> dict[str, str]:
         """All files and addresses that the run uses, by the options that name them."""
@@ -151,7 +143,7 @@ class Recipe:
         for name, found in self.digests():
             if found != self.about["digests"][name]:
                 raise ValueError(f"{self.about[name]} has changed since the run was started.")
-        if self.import_from and self.import_from not in sys.path:
+        if self.import_from not in sys.path:
             sys.path.append(self.import_from)
         settings = model_settings(self.command()[1], self.about)
         return load_model(self.about["model"], trust_pickle=self.trust_pickle, **settings)
@@ -207,7 +199,7 @@ class Items:
 def _stored_options(kind: str) -> list[Option]:
     """The options that decide the results of a run."""
     own = (option for option in command_of(kind)[1].options if option.batch)
-    return [*_PLACES, MODEL, *ASKING, *PARTS, *own]
+    return [_INPUTS, MODEL, *ASKING, *PARTS, *own]
 
 
 def _check_stored(about: Any, folder: str) -> None:
