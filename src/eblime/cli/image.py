@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime.cli.assembly import NORMALISATIONS
+from eblime.cli.options import used_by
 from eblime.cli.output import file_items, say
 from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
 from eblime.domains.record import Command, Item, Option
@@ -132,16 +133,10 @@ def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str
     )
 
 
-OF_GRAPHS = (
-    Option(
-        "activation",
-        "What turns an ONNX graph's outputs into scores: none, softmax or sigmoid.",
-        default="none",
-        used_by="model",
-    ),
-    Option(
-        "output_name", "Which output of an ONNX graph to use.", setting="output", used_by="model"
-    ),
+OF_GRAPHS = used_by(
+    "model",
+    Option("activation", "Of an ONNX graph: none, softmax or sigmoid.", default="none"),
+    Option("output_name", "Which output of an ONNX graph to use.", setting="output"),
 )
 COMMAND = Command(
     help="Explain a photo, or every photo of a folder, by superpixels.",

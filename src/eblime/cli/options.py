@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,8 @@ _SECTIONS = {  # of `--help`, by what uses an option
 }
 
 
-def _used_by(what: Use, *options: Option) -> tuple[Option, ...]:
+def used_by(what: Use, *options: Option) -> tuple[Option, ...]:
+    """Options of one section of `--help`."""
     return tuple(replace(option, used_by=what) for option in options)
 
 
@@ -43,7 +45,7 @@ def _parse_workers(text: str) -> int | str:
     return text if text == "auto" else int(text)
 
 
-MODEL, LABELS, RETRY, CONCURRENCY, TIMEOUT, CACHE, MODEL_ID, TRUST = _used_by(
+MODEL, LABELS, RETRY, CONCURRENCY, TIMEOUT, CACHE, MODEL_ID, TRUST = used_by(
     "model",
     Option(
         "model",
@@ -59,7 +61,7 @@ MODEL, LABELS, RETRY, CONCURRENCY, TIMEOUT, CACHE, MODEL_ID, TRUST = _used_by(
     Option("model_id", "With --cache: name and version of the model; change both together."),
     Option("trust_pickle", "Read pickle and joblib models, which can run any code.", type=bool),
 )
-PROB, OUT, TOP, JSON, OPEN, KEEP = _used_by(
+PROB, OUT, TOP, JSON, OPEN, KEEP = used_by(
     "result",
     Option("prob", "Probability of the intervals, between 0 and 1.", type=float, default=0.95),
     Option("out", "Folder for the results.", short="-o", type=Path, default=Path("eblime-out")),
@@ -68,18 +70,12 @@ PROB, OUT, TOP, JSON, OPEN, KEEP = _used_by(
     Option("open", "Open the page in a browser.", type=bool),
     Option("keep", "Save all explanations, not only 100 of rows or 1000 of others.", type=bool),
 )
-PART_SIZE, MAX_FAILURES, *WORKERS = _used_by(  # the last are settings of `eblime.batch.Workers`
+PART_SIZE, MAX_FAILURES, *WORKERS = used_by(  # the last are settings of `eblime.batch.Workers`
     "run",
     Option("part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int),
     Option("max_failures", "Stop when more inputs than this have failed.", type=int),
     Option("engine", "local (processes of this machine) or ray (a cluster).", default="local"),
-    Option(
-        "workers",
-        "Number of processes, or auto: as many as cores and memory allow.",
-        default="auto",
-        setting="count",
-        parse=_parse_workers,
-    ),
+    Option("workers", "Processes, or auto.", default="auto", setting="count", parse=_parse_workers),
     Option("cpus_per_worker", "Cores per worker on Ray.", type=float, minimum=0, setting="cpus"),
     Option("gpus_per_worker", "GPUs per worker on Ray.", type=float, minimum=0, setting="gpus"),
     Option("timeout", "Seconds for one input; one that takes longer counts as failed.", type=float),
@@ -219,7 +215,7 @@ def domain_group(
             {"argument": (batch and command.batch_argument) or command.argument},
             [one for one in _checked_options(domain, command, shared) if one.batch or not batch],
             metavar=command.metavar,
-            help=f"{summary}\n\n{note}\n\nExample: {example}{end}",
+            help=f"{cleandoc(summary)}\n\n{note}\n\nExample: {example}{end}",
         )
 
     return LazyGroup(verb, lambda: registry.names("domains"), made, **settings)

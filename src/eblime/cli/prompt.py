@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime.cli import text
+from eblime.cli.options import used_by
 from eblime.domains.prompt import SEGMENTATIONS
 from eblime.domains.record import Command, Item, Option
 from eblime.domains.text import read_text_file
@@ -55,15 +56,12 @@ COMMAND = Command(
     explainer=explainer,
     defaults={"masks": 64},
     options=[
-        Option(
-            "sources",
-            "Folder of .txt or .md files, a .json or .jsonl file, or one text file to cut.",
-            type=Path,
-            required=True,
-            used_by="inputs",
+        *used_by(
+            "inputs",
+            Option("sources", "Folder or file with the sources.", type=Path, required=True),
+            Option("prompt", "File with {sources} and {question}.", type=Path),
+            Option("answer", "The answer to explain. Default: the model's.", batch=False),
         ),
-        Option("prompt", "File with {sources} and {question}.", type=Path, used_by="inputs"),
-        Option("answer", "The answer to explain.", used_by="inputs", batch=False),
         Option(
             "segmentation", f"Parts of a text: {', '.join(SEGMENTATIONS)}.", default="paragraph"
         ),

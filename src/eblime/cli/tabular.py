@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eblime.cli.options import used_by
 from eblime.domains.record import Command, Item, Option
 
 if TYPE_CHECKING:
@@ -165,31 +166,13 @@ COMMAND = Command(
     explainer=explainer,
     defaults={"design": None},
     options=[
-        Option(
-            "row",
-            "Which rows to explain, counted from 0: 3, or 3,7, or 0:10.",
-            default="0",
-            used_by="inputs",
-            batch=False,
+        *used_by(
+            "inputs",
+            Option("row", "Which rows, from 0: 3, or 3,7, or 0:10.", default="0", batch=False),
+            Option("background", "Table of usual values. Default: the table.", type=Path),
+            Option("drop", "Columns that the model does not take: a,b.", default=""),
         ),
-        Option(
-            "background",
-            "Table of usual values, such as the training data. Default: the table itself.",
-            type=Path,
-            used_by="inputs",
-        ),
-        Option(
-            "drop",
-            "Columns that the model does not take, such as the label: a,b.",
-            default="",
-            used_by="inputs",
-        ),
-        Option(
-            "categorical",
-            "Columns of numbers that are categories: a,b.",
-            parse=lambda text: _listed(text) or None,
-            commas=True,
-        ),
+        Option("categorical", "Numbers that are categories: a,b.", parse=_listed, commas=True),
         Option(
             "group",
             "Columns that change together as one feature: job=job_a,job_b. May be repeated.",

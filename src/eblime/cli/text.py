@@ -47,12 +47,7 @@ COMMAND = Command(
     inputs=lambda argument, model, options: argument,  # `explain_many` reads it
     defaults={"design": "paired"},
     options=[
-        Option(
-            "tokens",
-            "What a feature is: word, sentence, char, or what a regular expression matches.",
-            default="word",
-            commas=True,
-        ),
+        Option("tokens", "word, sentence, char or a pattern.", default="word", commas=True),
         Option("positions", "Each occurrence counts.", type=bool, setting="bag", parse=not_),
         Option("hide", "Replacement of a hidden word, such as [MASK]. Default: none.", default=""),
     ],

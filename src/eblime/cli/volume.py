@@ -52,12 +52,7 @@ COMMAND = Command(
             "slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) or slic:n_segments=100.",
             "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
         ),
-        Option(
-            "spacing",
-            "Size of a voxel along each axis, such as 0.5,1,1. Default: what the file says.",
-            parse=parse_spacing,
-            commas=True,
-        ),
+        Option("spacing", "Size of a voxel: 0.5,1,1.", parse=parse_spacing, commas=True),
         Option("unit", "Unit of the spacing.", default="mm"),
         Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),
