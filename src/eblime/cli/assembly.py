@@ -164,12 +164,7 @@ def _read_onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
     """An ONNX network that scales pixels as it was trained to expect them."""
     from eblime.models.onnx import OnnxModel
 
-    try:
-        model = OnnxModel.load(path, **settings)
-    except (ImportError, TypeError, ValueError):
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} cannot be read as an ONNX model: {error}") from error
+    model = OnnxModel.load(path, **settings)
     entry = model.session.get_inputs()[0]
     if normalise != "unit" and entry.type == "tensor(uint8)":
         raise ValueError(

@@ -24,7 +24,7 @@ from eblime import registry
 from eblime.batch.location import Location
 from eblime.cli.assembly import load_model, make_explainer, model_settings
 from eblime.cli.options import ASKING, MODEL, PARTS, OptionCommand, command_of, own_values
-from eblime.domains.record import Command, Domain, Item, Option
+from eblime.domains.record import Domain, Item, Option
 
 if TYPE_CHECKING:
     from eblime.engine.cache import AnswerCache
@@ -73,7 +73,7 @@ class Recipe:
         trust, folder = values["trust_pickle"], str(Path.cwd())
         found = cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
         about |= {name: _full_name(name, value) for name, value in found.places().items()}
-        about["digests"] = dict(found.digests())
+        about["digests"] = found.digests()
         for name, digest in about["digests"].items():
             if digest is None and name != "model":
                 raise FileNotFoundError(f"There is no file {str(values[name])!r} for --{name}.")
@@ -93,12 +93,8 @@ class Recipe:
         found = cls(about=about, trust_pickle=True, import_from=str(Path.cwd()), cache=cache)
         places, names = found.places(), (option.name for option in AGAIN)
         named = {name: values[name] for name in names if values[name]}
-        if not isinstance(digests := about.get("digests"), dict) or {*digests} != {*places} - {
-            "inputs"
-        }:
-            raise ValueError(
-                f"{folder}/manifest.json is damaged: it must have a digest of each file."
-            )
+        if {*about["digests"]} | {"inputs"} != {*places}:
+            raise ValueError(f"{folder}/manifest.json is damaged: `digests` lacks a file.")
         for name, value in named.items():
             if _full_name(name, value) != places.get(name):
                 raise ValueError(
@@ -123,34 +119,29 @@ class Recipe:
         named = {name: self.about[name] for name in ("inputs", "model", *files)}
         return {name: value for name, value in named.items() if value is not None}
 
-    def digests(self) -> Iterator[tuple[str, str | None]]:
+    def digests(self) -> dict[str, str | None]:
         """The checksum of each file besides the inputs; None for a Python name."""
-        for name, value in self.places().items():
-            if name != "inputs":
-                yield name, _digest(value)
-
-    def command(self) -> tuple[Domain, Command]:
-        """The domain, whose package must be installed, and its command."""
-        return command_of(self.about["kind"])
+        return {name: _digest(path) for name, path in self.places().items() if name != "inputs"}
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
-        made = make_explainer(*self.command(), self.model(), self.about, self.about["inputs"])
+        domain, command = command_of(self.about["kind"])
+        made = make_explainer(domain, command, self.model(), self.about, self.about["inputs"])
         return made if self.cache is None else replace(made, cache=self.cache)
 
     def model(self) -> Any:
         """The model; it and the other files must be those that the run was started with."""
-        for name, found in self.digests():
+        for name, found in self.digests().items():
             if found != self.about["digests"][name]:
                 raise ValueError(f"{self.about[name]} has changed since the run was started.")
         if self.import_from not in sys.path:
             sys.path.append(self.import_from)
-        settings = model_settings(self.command()[1], self.about)
+        settings = model_settings(command_of(self.about["kind"])[1], self.about)
         return load_model(self.about["model"], trust_pickle=self.trust_pickle, **settings)
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""
-        _, command = self.command()
+        _, command = command_of(self.about["kind"])
         read = registry.resolve(command.inputs or command.items)
         found = read(self.about["inputs"], self.model, own_values(command, self.about))
         return Items(items=[Item(*item) for item in found]) if command.inputs is None else found
@@ -204,7 +195,10 @@ def _stored_options(kind: str) -> list[Option]:
 
 def _check_stored(about: Any, folder: str) -> None:
     """Refuse what the options of the command, parsed again, do not give back."""
-    if not isinstance(about, dict) or not isinstance(about.get("kind"), str):
+    kinds = {"kind": str, "digests": dict}
+    if not isinstance(about, dict) or not all(
+        isinstance(about.get(name), kind) for name, kind in kinds.items()
+    ):
         raise ValueError(f"{folder} was not started by `eblime batch`; use `eblime.explain_many`.")
     stored = _stored_options(about["kind"])
     damaged = f"{folder}/manifest.json is damaged: "
