@@ -24,7 +24,7 @@ ALLOWED = {
     "_types": {"numpy"},
     "_version": set(),
     "_lazy": set(),
-    "_repr": set(),
+    "_repr": {"_text", "numpy"},
     "_files": set(),
     "_text": set(),
     "_checks": {"_types", "numpy"},
@@ -61,9 +61,9 @@ ALLOWED = {
         "tifffile",
     },
     "models": {
-        *("_checks", "_digest", "_repr", "_text", "_threads", "_types", "_warn", "protocols"),
+        *("_checks", "_digest", "_lazy", "_repr", "_text", "_threads", "_types", "_warn"),
         *("PIL", "narwhals", "numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers"),
-        "xgboost",
+        *("protocols", "xgboost"),
     },
     "scores": {"_checks", "_types", "models", "numpy", "torch"},
     "results": {
@@ -90,8 +90,8 @@ ALLOWED = {
         *("results", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "reporting": {
-        *("_checks", "_files", "_text", "_types", "_version", "kernels", "plot", "posterior"),
-        *("protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
+        *("_checks", "_files", "_repr", "_text", "_types", "_version", "kernels", "plot"),
+        *("posterior", "protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
     },
     # replacements of other libraries
     "compat": {
@@ -178,6 +178,8 @@ def imports(path):
                 found += [f"eblime.{alias.name}" for alias in node.names]
             else:
                 found.append(node.module)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "import_extra":
+            found.append(ast.literal_eval(node.args[0]))
         elif isinstance(node, ast.Constant) and path.name not in TABLES:
             # import_module("eblime.plot"), and "eblime.plot.charts:means" in a table
             named = re.fullmatch(r"(eblime(\.\w+)+)(:[\w.]+)?", str(node.value))

@@ -59,19 +59,14 @@ class HitMiss:
         if self.kind != "overlap":
             return np.nan, {"up": np.inf, "down": -np.inf}.get(self.kind, np.nan)
         t, centre, spread = self._scaled()
-        beta = np.array([special.logit(self.k.sum() / self.n.sum()), 0.0])
-        for _ in range(100):
-            p = special.expit(beta[0] + beta[1] * t)
-            slope = np.array([(self.k - self.n * p).sum(), (self.k - self.n * p) @ t])
-            w = self.n * p * (1 - p)
-            move = np.linalg.solve([[w.sum(), w @ t], [w @ t, w @ t**2]], slope)
-            while self._loglik(beta + move, t) < self._loglik(beta, t) - 1e-12:
-                move = move / 2
-            beta = beta + move
-            if np.abs(move).max() < 1e-12 * (1 + np.abs(beta).max()):
-                break
-        b = float(beta[1] / spread)
-        return float(beta[0] - b * centre), b
+        middle = np.zeros(1)  # of the scaled covariate
+
+        def slope(odds: float) -> float:
+            return float(self._profile(np.array([odds]), middle, t)[1][0])
+
+        odds = float(optimize.brentq(slope, -_FAR, _FAR, xtol=1e-13))
+        b = float(self._profile(np.array([odds]), middle, t)[2][0]) / spread
+        return odds - b * centre, b
 
     def bend(self) -> float:
         """P value of the line against a parabola: Rao's score test of the square of x.
@@ -143,10 +138,6 @@ class HitMiss:
         spread = float(np.sqrt(np.average((self.x - centre) ** 2, weights=self.n)))
         return (self.x - centre) / spread, centre, spread
 
-    def _loglik(self, beta: FloatArray, t: FloatArray) -> float:
-        """The log-likelihood of an intercept and a slope."""
-        return float(self._sum(beta[0] + beta[1] * t))
-
     def _sum(self, odds: FloatArray) -> FloatArray:
         """The log-likelihood of log odds, (..., m), without loss of digits where they are large."""
         hit, miss = np.logaddexp(0, -odds), np.logaddexp(0, odds)
@@ -156,7 +147,7 @@ class HitMiss:
         """The supremum of the log-likelihood."""
         if self.kind == "overlap":
             a, b = self.estimate()
-            return self._loglik(np.array([a, b]), self.x)
+            return float(self._sum(a + b * self.x))
         share = self.k / self.n  # at a step, only values with hits and misses lose
         return float(
             (special.xlogy(self.k, share) + special.xlogy(self.n - self.k, 1 - share)).sum()

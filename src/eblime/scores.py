@@ -131,12 +131,12 @@ class Box:
         """
         wanted = label if number is None else number
         found = _detections(output, 1, _find_form(output))[0]
-        chances = found.chances(wanted)
+        boxes, chances = found.of(wanted)
         if not chances.size or chances.max() <= 0:
             known = "" if found.labels is None else np.unique(found.labels).tolist()[:8]
             also = f"; it found boxes of {', '.join(map(repr, known))}" if known else ""
             raise ValueError(f"The detector finds no box of {label!r} in the input{also}.")
-        return cls(label, tuple(found.boxes_of(wanted)[chances.argmax()].tolist()))
+        return cls(label, tuple(boxes[chances.argmax()].tolist()))
 
     def settle(self, output: Any, shape: tuple[int, ...], find: Find) -> tuple[Score, Any, Any]:
         """The score with its box, its class and the form of the output, from that of the input."""
@@ -160,13 +160,9 @@ class Box:
 
     def read(self, output: Any, n: int, wanted: Any, form: Any) -> FloatArray:
         """The scores of n images, (n,)."""
-        every = _detections(output, n, form)
-        return np.array([self._score(found, wanted) for found in every], dtype=np.float64)
-
-    def _score(self, found: _Detections, wanted: Any) -> float:
-        """The score of one image."""
-        products = overlap(found.boxes_of(wanted), np.array(self.box)) * found.chances(wanted)
-        return float(products.max(initial=0.0))
+        every = [found.of(wanted) for found in _detections(output, n, form)]
+        box = np.array(self.box)
+        return np.array([(overlap(b, box) * c).max(initial=0.0) for b, c in every], np.float64)
 
     def plain(self) -> dict[str, Any]:
         """As plain values, which a scene keeps."""
@@ -390,15 +386,12 @@ class _Detections(NamedTuple):
     scores: FloatArray  # (M,), or (M, K) of every class
     labels: NDArray[Any] | None  # (M,); None if the scores are of every class
 
-    def boxes_of(self, wanted: Any) -> FloatArray:
-        """The boxes of a class."""
-        return self.boxes if self.labels is None else self.boxes[self.labels == wanted]
-
-    def chances(self, wanted: Any) -> FloatArray:
-        """Their confidences."""
+    def of(self, wanted: Any) -> tuple[FloatArray, FloatArray]:
+        """The boxes of a class and their confidences."""
         if self.labels is None:
-            return np.asarray(self.scores[:, wanted])
-        return np.asarray(self.scores[self.labels == wanted])
+            return self.boxes, self.scores[:, wanted]
+        own = self.labels == wanted
+        return self.boxes[own], self.scores[own]
 
 
 _Form = tuple[Any, Any, Any] | None  # keys of boxes, scores, labels; None if all are in one table

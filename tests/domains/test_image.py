@@ -291,7 +291,7 @@ REFUSED = [
         ValueError,
         "'slic' failed with the parameters",
     ),
-    (photo().astype(np.float16), {"hide": 1e6}, ValueError, r"must fit an image of float16"),
+    (photo().astype(np.float16), {"hide": 1e6}, ValueError, r"must fit the image of float16"),
     (
         photo(),
         {"segmentation": ("slic", {"n_segments": 0})},
@@ -309,12 +309,12 @@ REFUSED = [
         photo(),
         {"segmentation": np.zeros((6, 8), int)},
         ValueError,
-        r"height and width \(60, 80\); got \(6, 8\)",
+        r"sides \(60, 80\); got \(6, 8\)",
     ),
     (photo(), {"segmentation": np.zeros((60, 80))}, TypeError, r"whole numbers; got dtype float64"),
     (photo(), {"hide": "black"}, ValueError, r"`hide` must be one of 'mean', 'blur'; got 'black'"),
     (photo(), {"hide": (1, 2)}, ValueError, r"one for each of the 3 channels; got 2"),
-    (photo(), {"hide": 300}, ValueError, r"between 0 and 255 for an image of uint8; got 300"),
+    (photo(), {"hide": 300}, ValueError, r"between 0 and 255 for the image of uint8; got 300"),
     (
         photo(),
         {"hide": np.zeros((5, 5, 3))},
@@ -331,7 +331,7 @@ REFUSED = [
     (photo(), {"hide": lambda x: x / 255}, ValueError, r"got fractions.* Multiply a colour"),
     (photo(), {"hide": None}, TypeError, r"`hide` must be 'mean', 'blur', a number"),
     (photo() / 255, {"hide": np.nan}, ValueError, r"must be finite"),
-    (np.zeros((30, 40, 35)), {}, ValueError, r"channel axis of an image of shape .* is not clear"),
+    (np.zeros((30, 40, 35)), {}, ValueError, r"channel axis of the image of shape .* is not clear"),
 ]
 
 

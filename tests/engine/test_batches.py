@@ -117,3 +117,22 @@ def test_an_error_of_the_first_call_says_how_the_image_was_read(concurrency):
     explainer = eblime.ImageExplainer(grey_network, segmentation="grid", calls=calls)
     with pytest.raises(eblime.ModelError, match=r"read as one image of shape \(3, 16, 16\)"):
         explainer.explain(tiles)
+
+
+def test_a_batch_that_no_longer_fits_into_memory_is_halved():
+    """Also when the size was found: other programs may take the memory meanwhile."""
+    sizes = []
+
+    def model(batch):
+        sizes.append(len(batch))
+        if len(sizes) > 4 and len(batch) > 1:
+            raise MemoryError
+        return batch.mean(axis=(1, 2))
+
+    grid = ("grid", {"rows": 3, "columns": 4})
+    e = eblime.ImageExplainer(model, segmentation=grid, hide=0, n_masks=60).explain(
+        np.ones((12, 16))
+    )
+
+    assert len(e.scores) == 60
+    assert sizes[-1] == 1

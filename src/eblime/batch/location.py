@@ -19,8 +19,6 @@ from typing import Any
 
 from eblime._files import write_whole
 
-__all__ = ["Location", "arrow"]
-
 
 @dataclass(frozen=True, slots=True)
 class Location:

@@ -21,8 +21,6 @@ from eblime.reporting.page import report
 from eblime.reporting.render import render_page
 from eblime.reporting.views import thumbnail
 
-__all__ = ["overview"]
-
 _MOST = 40  # rows of the lists of classes, features and failures
 _FEW = 10  # features that are shown at first
 _LISTED = 1_000  # explanations in the list of inputs; of more, the worst fits and the first ones

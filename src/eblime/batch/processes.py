@@ -2,16 +2,10 @@
 
 The same functions write the parts everywhere, so each engine can resume the run of the other. With
 Ray, every node must see the run folder: on a shared file system, or in an object store.
-
-If the model crashes the calling process, `in-progress.json` in the run folder says which part it
-was doing, and the next call does that part in a worker process. If the explainer cannot be sent to
-one, the calling process does the part input by input. Another crash then identifies the input, and
-the call after that records it as failed.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import multiprocessing
 import os
@@ -19,22 +13,17 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from eblime._threads import available_cores, free_memory, limit_threads
-from eblime.batch.folder import part_numbers
-from eblime.batch.location import Location
 from eblime.batch.worker import Job, Worker, on_gpu, with_python_handler
 from eblime.batch.workers import Crew, Finished, Task, Workers, WorkerStartError
 from eblime.explainers.base import BaseExplainer
 
-__all__ = ["MARKER", "run_local", "run_on_ray"]
-
 _MEMORY = 1 << 30  # bytes that a worker with its model is expected to need
-MARKER = "in-progress.json"
 _INSTEAD = "pass a function of a module that creates it"
 
 
@@ -49,16 +38,9 @@ def run_local(job: Job, parts: Sequence[int], workers: Workers) -> Generator[tup
     if count > 1 or workers.timeout is not None:
         yield from _in_processes(job, parts, count)
         return
-    crashed = _crashed_part(job.folder)
-    if crashed is None or crashed[0] not in parts:
-        yield from _in_driver(job, parts)
-        return
-    try:
-        yield from _in_processes(job, [crashed[0]], 1)
-    except (TypeError, WorkerStartError):
-        yield from _in_driver(job, parts, crashed)
-    else:
-        yield from _in_driver(job, [part for part in parts if part != crashed[0]])
+    worker = Worker.start(job)
+    with with_python_handler():
+        yield from worker.do_parts(parts)
 
 
 def _worker_count(explainer: Any, parts: int) -> int:
@@ -176,8 +158,10 @@ def _begin(packed: bytes, threads: int) -> Finished:
 def _do(task: Task) -> Finished:
     """Do a task with the worker of this process; an error is raised in a form that can be sent."""
     try:
-        number = task.number
-        value: Any = _worker.do(task.part) if number is None else _worker.explain_rows([number])
+        if task.number is not None:
+            value: Any = _worker.explain_rows([task.number])
+        else:
+            [(_, value)] = _worker.do_parts([task.part])
     except Exception as error:
         try:
             same = type(pickle.loads(pickle.dumps(error))) is type(error)
@@ -305,62 +289,3 @@ def _ray() -> Any:
                 raise
             ray.init(include_dashboard=False, **quiet)
     return ray
-
-
-# The calling process
-
-
-def _mark(folder: Location, part: int, number: int | None, crashed: Iterable[int]) -> None:
-    """Store in the run folder what this process is doing, until the part is done.
-
-    `number` is the input, if they are done one by one; processes have `crashed` on others.
-    """
-    marker = {"part": part, "number": number, "crashed": sorted(crashed)}
-    (folder / MARKER).write(json.dumps(marker).encode())
-
-
-def _crashed_part(folder: Location) -> tuple[int, set[int]] | None:
-    """The part that a process crashed on, and the inputs that are known to have caused it."""
-    try:
-        found = json.loads((folder / MARKER).read())
-        number = [] if found["number"] is None else [found["number"]]
-        return int(found["part"]), {int(entry) for entry in [*found["crashed"], *number]}
-    except (FileNotFoundError, ValueError, TypeError, KeyError):  # none, or incomplete
-        return None
-
-
-def _in_driver(
-    job: Job, parts: Sequence[int], crashed: tuple[int, set[int]] | None = None
-) -> Generator[tuple[int, int]]:
-    """Do parts in this process; one that it crashed on comes first and is done input by input."""
-    worker = Worker.start(job)
-    with with_python_handler():
-        if crashed is not None:
-            yield crashed[0], _one_by_one(worker, *crashed)
-        left = [part for part in parts if crashed is None or part != crashed[0]]
-        try:
-            yield from worker.do_parts(left, lambda part: _mark(job.folder, part, None, ()))
-        finally:
-            (job.folder / MARKER).remove()
-
-
-def _one_by_one(worker: Worker, part: int, crashed: set[int]) -> int:
-    """Do a part without the inputs on which a process crashed; returns the failures.
-
-    If this process is interrupted, the marker stays for the next call.
-    """
-    folder, rows = worker.job.folder, []
-    try:
-        for number in part_numbers(worker.job.settings, part):
-            if number in crashed:
-                error = RuntimeError("The process crashed on this input.")
-                rows += worker.rows({number: error})
-            else:
-                _mark(folder, part, number, crashed)
-                rows += worker.explain_rows([number])
-        failed = worker.write(part, rows)
-    except BaseException:
-        _mark(folder, part, None, crashed)
-        raise
-    (folder / MARKER).remove()
-    return failed

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from matplotlib.axes import Axes
 
-__all__ = ["Run", "open_run"]
-
 By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
@@ -130,15 +128,15 @@ class Run:
 
         run, files = self._parts()
         if verify:
-            for _ in map_parts(lambda k, f: read_table(self.location, run, k, f, ["error"]), files):
+            for _ in map_parts(lambda name: read_table(self.location, run, name, ["error"]), files):
                 pass
         system, path = self.location.open()
-        paths = [f"{path}/{name}" for name in files.values()]
+        paths = [f"{path}/{name}" for name in files]
         return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
 
-    def _parts(self) -> tuple[str, dict[int, str]]:
+    def _parts(self) -> tuple[str, list[str]]:
         """The id of the run, and the files of the finished parts, at least one."""
-        files = part_files(self.location)
+        files = [*part_files(self.location).values()]
         if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
         return read_manifest(self.location)["run"], files
@@ -185,8 +183,8 @@ class Run:
         run, files = self._parts()
         wanted = None if columns is None else [*columns, "error"]
 
-        def read(part: int, name: str) -> Any:
-            table = read_table(self.location, run, part, name, wanted)
+        def read(name: str) -> Any:
+            table = read_table(self.location, run, name, wanted)
             return table.filter(table.column("error").is_null()).drop_columns(["error"])
 
         def flush() -> Any:
@@ -207,8 +205,8 @@ class Run:
         pa, _ = arrow()
         run, files = self._parts()
 
-        def failed(part: int, name: str) -> Any:
-            table = read_table(self.location, run, part, name, ["input", "name", "error"])
+        def failed(name: str) -> Any:
+            table = read_table(self.location, run, name, ["input", "name", "error"])
             return table.filter(table.column("error").is_valid())
 
         table: pd.DataFrame = pa.concat_tables(map_parts(failed, files)).to_pandas()

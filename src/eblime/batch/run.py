@@ -29,7 +29,7 @@ from eblime.batch.folder import (
 )
 from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
-from eblime.batch.processes import MARKER, run_local, run_on_ray
+from eblime.batch.processes import run_local, run_on_ray
 from eblime.batch.results import Run
 from eblime.batch.worker import Job, check_explainer, explainer_settings, setting_text
 from eblime.batch.workers import Count, Workers
@@ -40,8 +40,6 @@ from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
 from eblime.scores import Box, Region
 from eblime.stopping.rules import as_rule
-
-__all__ = ["explain_many"]
 
 _PARTS = 10_000  # the most parts of a run of large inputs whose part size is not given
 
@@ -223,7 +221,6 @@ def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Prog
     missing = missing_parts(job.folder, parts)
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
-    (job.folder / MARKER).remove()
     run, log = Run(location=job.folder), job.folder / "failures.csv"
     if failed:
         log.write(csv_text(run.failures()).encode())

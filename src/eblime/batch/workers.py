@@ -24,8 +24,6 @@ from eblime.batch.folder import (
 )
 from eblime.batch.worker import Job
 
-__all__ = ["Count", "Crew", "Finished", "Slot", "Task", "WorkerStartError", "Workers"]
-
 Count = int | Literal["auto"]
 TRIES = 3  # deaths of workers that were starting
 GROWTH = 1 << 30  # bytes that a worker may grow after its first task before it is replaced

@@ -43,81 +43,6 @@ def plain_array(values: Any, kind: str) -> NDArray[Any]:
         ) from error
 
 
-def as_numbers(given: Any, read: Any, kind: str, layouts: Sequence[str], also: str) -> NDArray[Any]:
-    """The checked numbers of an array, a tensor or lists.
-
-    For messages: what the user passed, what it is called, its possible shapes, the one without
-    channels first, and what else it may be.
-    """
-    array = plain_array(read, kind)
-    if array.dtype == object or array.dtype.kind not in "buif":
-        hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
-        raise TypeError(
-            f"`{kind}` must be an array of whole numbers or floats, {also}; got "
-            f"{type(given).__name__} of dtype {array.dtype}.{hint}"
-        )
-    if array.dtype.itemsize > 8:
-        raise TypeError(f"`{kind}` must have at most 8 bytes per number; got dtype {array.dtype}.")
-    axes = layouts[0].count(",") + 1
-    if array.ndim not in (axes, axes + 1) or 0 in array.shape:
-        batch = array.ndim == axes + 2 and len(array) == 1
-        raise ValueError(
-            f"`{kind}` must be one {kind} of shape {', '.join(layouts[:-1])} or {layouts[-1]}; got "
-            f"shape {array.shape}.{f' Pass `{kind}[0]`, without the batch axis.' if batch else ''}"
-        )
-    if np.ma.is_masked(given):
-        element = "pixels" if kind == "image" else "voxels"
-        raise ValueError(
-            f"`{kind}` must have no masked {element}; got "
-            f"{np.ma.getmaskarray(given).sum()}. Fill them, such as `{kind}.filled(0)`."
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"`{kind}` must be finite; got {array[bad]} at {bad}.")
-    return array
-
-
-def read_composite(
-    numbers: NDArray[Any],
-    segmenter: Segmenter,
-    segmentation: Segmentation,
-    hide: Hide,
-    channels: Channels,
-) -> dict[str, Any]:
-    """Cut checked numbers into features: the fields of a `Composite`.
-
-    The settings are those of `ImageExplainer`; "auto" finds an axis of channels that has length at
-    most 4, or is much shorter than the others.
-    """
-    kind, axes = segmenter.kind, segmenter.axes
-    shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
-    shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
-    axis = _channel_axis(shown.shape, axes, channels, kind)
-    if axis == 0 and getattr(hide, "shape", None) == shown.shape:
-        hide = np.moveaxis(plain_array(hide, kind), 0, -1)
-    stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
-    if stacked.shape[:-1] == (1,) * axes:
-        raise ValueError(
-            f"`{kind}` must have at least two {segmenter.element}s, so that it can be cut into "
-            f"{segmenter.features}; got shape {shown.shape}."
-        )
-    labels = segmenter.segment(stacked, segmentation)
-    hidden = hidden_version(stacked, labels, hide, kind)
-    if np.array_equal(hidden, stacked):
-        raise ValueError(
-            f"Hiding must change the {kind}; with this `hide` every hidden "
-            f"{segmenter.features[:-1]} looks like the shown one. Choose another, such as hide=0 "
-            "or hide='blur'."
-        )
-    back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
-    return {
-        "shown": shown,
-        "hidden": np.ascontiguousarray(back),
-        "labels": labels,
-        "channel_axis": axis,
-    }
-
-
 def _channel_axis(shape: tuple[int, ...], axes: int, channels: Channels, kind: str) -> int | None:
     """The axis of the channels, None for an array that has no more than its own axes."""
     if len(shape) == axes:
@@ -132,15 +57,10 @@ def _channel_axis(shape: tuple[int, ...], axes: int, channels: Channels, kind: s
     if 4 * first <= min(last, *middle):
         return 0
     raise ValueError(
-        f"The channel axis of {_with_article(kind)} of shape {shape} is not clear; "
+        f"The channel axis of the {kind} of shape {shape} is not clear; "
         "set channels='first' or channels='last'."
         + (" To explain a volume, use `VolumeExplainer`." if kind == "image" else "")
     )
-
-
-def _with_article(kind: str) -> str:
-    """A volume, an image."""
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 # Segmentation
@@ -153,7 +73,6 @@ class Segmenter:
     kind: str  # "image"
     features: str  # "superpixels"
     sides: str  # "(H, W)"
-    sides_in_words: str  # "height and width"
     element: str  # "pixel"
     known: Mapping[str, Callable[..., Labels]]  # array in [0, 1] with channels last -> labels
     regular: str  # the algorithm in `known` that looks at the shape alone
@@ -169,6 +88,71 @@ class Segmenter:
         check_choice("channels", channels, ("auto", "first", "last"))
         check_cut(segmentation, hide, self.known, HIDES, self.sides, (self.axes,))
 
+    def read_numbers(self, given: Any, read: Any, also: str) -> NDArray[Any]:
+        """The checked numbers of an array, a tensor or lists.
+
+        For messages: what the user passed, and what else it may be.
+        """
+        kind, axes, sides = self.kind, self.axes, self.sides[1:-1]
+        array = plain_array(read, kind)
+        if array.dtype == object or array.dtype.kind not in "buif":
+            hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
+            raise TypeError(
+                f"`{kind}` must be an array of whole numbers or floats, {also}; got "
+                f"{type(given).__name__} of dtype {array.dtype}.{hint}"
+            )
+        if array.dtype.itemsize > 8:
+            raise TypeError(
+                f"`{kind}` must have at most 8 bytes per number; got dtype {array.dtype}."
+            )
+        if array.ndim not in (axes, axes + 1) or 0 in array.shape:
+            batch = array.ndim == axes + 2 and len(array) == 1
+            raise ValueError(
+                f"`{kind}` must be one {kind} of shape ({sides}), ({sides}, C) or (C, {sides}); "
+                f"got shape {array.shape}."
+                + (f" Pass `{kind}[0]`, without the batch axis." if batch else "")
+            )
+        if np.ma.is_masked(given):
+            raise ValueError(
+                f"`{kind}` must have no masked {self.element}s; got "
+                f"{np.ma.getmaskarray(given).sum()}. Fill them, such as `{kind}.filled(0)`."
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise ValueError(f"`{kind}` must be finite; got {array[bad]} at {bad}.")
+        return array
+
+    def read(
+        self, numbers: NDArray[Any], segmentation: Segmentation, hide: Hide, channels: Channels
+    ) -> dict[str, Any]:
+        """Cut checked numbers into features: the fields of an `ArrayScene`.
+
+        "auto" finds an axis of channels that has length at most 4, or is much shorter than the
+        others.
+        """
+        shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
+        shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
+        axis = _channel_axis(shown.shape, self.axes, channels, self.kind)
+        if axis == 0 and getattr(hide, "shape", None) == shown.shape:
+            hide = np.moveaxis(plain_array(hide, self.kind), 0, -1)
+        stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
+        if stacked.shape[:-1] == (1,) * self.axes:
+            raise ValueError(
+                f"`{self.kind}` must have at least two {self.element}s, so that it can be cut into "
+                f"{self.features}; got shape {shown.shape}."
+            )
+        labels = self.segment(stacked, segmentation)
+        hidden = hidden_version(stacked, labels, hide, self.kind)
+        if np.array_equal(hidden, stacked):
+            raise ValueError(
+                f"Hiding must change the {self.kind}; with this `hide` every hidden "
+                f"{self.features[:-1]} looks like the shown one. Choose another, such as hide=0 "
+                "or hide='blur'."
+            )
+        back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
+        hidden = np.ascontiguousarray(back)
+        return {"shown": shown, "hidden": hidden, "labels": labels, "channel_axis": axis}
+
     def segment(self, array: NDArray[Any], segmentation: Segmentation) -> Labels:
         """Cut an array with channels last; a function gets it as floats in [0, 1] without alpha."""
         if isinstance(segmentation, str):
@@ -180,7 +164,7 @@ class Segmenter:
         else:
             labels = np.asarray(segmentation)
         advice = f"('slic', {{'compactness': 1.0}}), or use {self.regular!r}"
-        words = f"{self.kind}'s {self.sides_in_words}"
+        words = f"{self.kind}'s sides"
         return relabel(labels, array.shape[:-1], words, self.features, advice)
 
     def _cut(self, array: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
@@ -190,7 +174,7 @@ class Segmenter:
         sides = array.shape[:-1]
         factor = self.factor(sides)
         if factor > 1:
-            array = _block_means(array, factor) / (255 if array.dtype == np.uint8 else 1)
+            array = block_means(array, factor) / (255 if array.dtype == np.uint8 else 1)
         first = array[(0,) * len(sides)]
         if (array == first).all():
             colour = "colour" if self.kind == "image" else "value"
@@ -310,7 +294,7 @@ def run_algorithm(name: str, array: FloatArray, **settings: Any) -> Labels:
     return np.asarray(getattr(segmentation, name)(array, **settings))
 
 
-def _block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
+def block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
     """Means over blocks of an array with channels last; edges are repeated to fill the blocks."""
     counts = [-(-n // factor) for n in array.shape[:-1]]
     padding = [(0, k * factor - n) for k, n in zip(counts, array.shape, strict=False)]
@@ -407,16 +391,14 @@ def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
         if rounded.min() < limits.min or rounded.max() > limits.max:
             raise ValueError(
                 f"`hide` must be between {limits.min} and {limits.max} for "
-                f"{_with_article(kind)} of {array.dtype}; got {rounded.min():g} to "
+                f"the {kind} of {array.dtype}; got {rounded.min():g} to "
                 f"{rounded.max():g}."
             )
         return np.asarray(rounded, dtype=array.dtype)
     with np.errstate(over="ignore"):
         cast = np.asarray(values, dtype=array.dtype)
     if not np.isfinite(cast).all():
-        raise ValueError(
-            f"`hide` must fit {_with_article(kind)} of {array.dtype}; its numbers are too large."
-        )
+        raise ValueError(f"`hide` must fit the {kind} of {array.dtype}; its numbers are too large.")
     low, high = cast.min(), cast.max()
     if (low < -1 or high > 2) and array.min() >= 0 and array.max() <= 1:
         raise ValueError(
@@ -490,13 +472,17 @@ def array_checks(axes: int) -> dict[str, checks.Check]:
 
 
 def _labels_fit(scene: ArrayScene) -> bool:
-    """Whether each element has a label, each label 0 .. p - 1 an element, and p is allowed."""
+    """Whether each element has a label."""
     axis, shape = scene.channel_axis, scene.shown.shape
     sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
-    if scene.labels.dtype != np.intp or scene.labels.shape != sides or scene.labels.min() < 0:
+    return are_labels(scene.labels, sides)
+
+
+def are_labels(labels: NDArray[Any], shape: tuple[int, ...]) -> bool:
+    """Whether labels have this shape and are 0 .. p - 1, each at least once, and p is allowed."""
+    if labels.dtype != np.intp or labels.shape != shape or labels.min() < 0:
         return False
-    few = bool(scene.labels.max() < checks.MOST_FEATURES)
-    return few and bool(np.bincount(scene.labels.ravel()).all())
+    return bool(labels.max() < checks.MOST_FEATURES and np.bincount(labels.ravel()).all())
 
 
 ARRAY_RULES: Mapping[str, Callable[[Any], bool]] = {

@@ -124,16 +124,16 @@ def open_sources(path: Path) -> Any:
     content, suffix = read_text_file(path).removeprefix("\ufeff"), path.suffix.lower()
     if suffix not in (".json", ".jsonl"):
         return content
-    values, whole = [], suffix == ".json"
-    for number, piece in enumerate([content] if whole else content.split("\n"), start=1):
-        try:
-            values += [json.loads(piece)] if piece.strip() else []
-        except ValueError as error:
-            where = f"{str(path)!r}{'' if whole else f', line {number},'}"
-            raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
-    if whole and values and not isinstance(values[0], (list, dict)):
+    pieces = [content] if suffix == ".json" else content.split("\n")
+    try:
+        values = [json.loads(piece) for piece in pieces if piece.strip()]
+    except ValueError as error:
+        raise ValueError(f"`sources`: {str(path)!r} must be JSON: {error}.") from error
+    if suffix == ".jsonl":
+        return values
+    if not values or not isinstance(values[0], (list, dict)):
         raise ValueError(f"`sources`: {str(path)!r} must hold a list, or an object of texts.")
-    return values[0] if whole and values else values
+    return values[0]
 
 
 def read_sources(

@@ -186,6 +186,10 @@ class Command:
     batch_argument: str = ""
 
 
+def _accept_scene(scene: Any) -> None:
+    """Accept every scene; a domain with a lambda could not be sent to other processes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Domain:
     """One kind of input: how it is read, saved, drawn and given on the command line.
@@ -258,7 +262,7 @@ class Domain:
     explainer: Lazy | None = None
     design: Any = "bernoulli"
     kernel: Any = None
-    check_scene: Callable[[Any], None] = lambda scene: None
+    check_scene: Callable[[Any], None] = _accept_scene
     view: Lazy | None = None
     picture: str = "intervals"
     command: Command | str | None = None

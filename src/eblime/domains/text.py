@@ -122,23 +122,18 @@ def read_text(
     if most is not None and count > most and kind != "sentence":
         coarse, coarse_kind = coarser_spans(text, spans, most)
         said = f"{count} different {kind}s" if bag else f"{count} {kind}s"
-        _warn_coarser(said, kind, most, len(coarse), coarse_kind, round(len(spans) / len(coarse)))
+        _warn_coarser(said, kind, most, len(coarse), coarse_kind)
         spans, bag, kind = coarse, False, coarse_kind
     return _scene(text, spans, bag, kind, hide)
 
 
-def _warn_coarser(
-    count: str, kind: str, most: int, n_coarse: int, coarse_kind: str, chunk: int
-) -> None:
+def _warn_coarser(count: str, kind: str, most: int, n: int, coarse: str) -> None:
     """Warn that sentences or chunks are explained instead of the tokens asked for."""
-    if coarse_kind == "sentence":
-        plural, advice = "sentences", 'Set tokens="sentence" to silence this warning, or'
-    else:
-        plural, advice = f"chunks of about {chunk} {kind}s", "Set"
+    silence = 'Set tokens="sentence" to silence this warning, or' if coarse == "sentence" else "Set"
     pattern = {"word": r'tokens=r"\w+"', "char": r'tokens=r"\S"'}.get(kind, "`most=None`")
     warn_user(
-        f"The text has {count}, more than {most}: its {n_coarse} {plural} are explained instead. "
-        f"{advice} {pattern} to explain {kind}s."
+        f"The text has {count}, more than {most}: its {n} {coarse}s are explained instead. "
+        f"{silence} {pattern} to explain {kind}s."
     )
 
 

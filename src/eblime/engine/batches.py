@@ -20,15 +20,7 @@ from eblime.engine.calls import (
     model_error,
 )
 from eblime.models.conversion import as_scores
-from eblime.protocols import (
-    INPUT_ITSELF,
-    Composite,
-    Neighbourhood,
-    RenderedScene,
-    RenderingModel,
-    Scene,
-    masks_at,
-)
+from eblime.protocols import INPUT_ITSELF, Composite, Neighbourhood, RenderedScene, masks_at
 
 if TYPE_CHECKING:
     from eblime.engine.questions import PendingReply
@@ -55,7 +47,7 @@ class Batches:
     timeout, with retries or several times at once gets batches of inputs.
     """
 
-    def __init__(self, caller: Caller, scene: Scene, stack: ExitStack, *, steady: bool) -> None:
+    def __init__(self, caller: Caller, scene: Any, stack: ExitStack, *, steady: bool) -> None:
         self._caller, self._scene, self._stack, self._steady = caller, scene, stack, steady
         self._device: Any = None
         self._renderer: Any = None
@@ -110,18 +102,12 @@ class Batches:
 
     def _tuner(self, near: Neighbourhood, n: int) -> BatchTuner:
         """Prepare for n inputs; open the model if it is the first time, closed by the stack."""
-        calls, scene, model = self._caller.calls, self._scene, self._caller.model
+        calls, model, scene = self._caller.calls, self._caller.model, self._scene
         if not self._sizes:
-            # a check of a whole protocol is slow: most models and scenes lack its first part
-            if (
-                hasattr(model, "scorer")
-                and isinstance(model, RenderingModel)
-                and isinstance(scene, Composite)
-                and calls.plain
-            ):
+            if calls.plain and hasattr(model, "scorer") and isinstance(scene, Composite):
                 self._device = self._stack.enter_context(model.scorer(scene))
                 self._sizes = self._device.sizes
-            elif hasattr(scene, "renderer") and isinstance(scene, RenderedScene):
+            elif hasattr(scene, "renderer"):  # a check of the whole protocol is slow
                 self._buffer, self._renderer = scene.batch(1), scene.renderer()
                 most = max(1, _BATCH_BYTES // max(1, self._buffer.nbytes))
                 self._sizes = tuple(size for size in _SIZES if size <= most) or (1,)
@@ -167,7 +153,7 @@ class Batches:
             batch = near.inputs(rows)
         else:
             if len(self._buffer) < n or not caller.calls.plain:  # a call may still be reading it
-                self._buffer = self._scene.batch(n)  # type: ignore[attr-defined]
+                self._buffer = self._scene.batch(n)
             batch = self._buffer[:n]
             self._renderer.render(masks_at(near.masks, rows), batch)
         if caller.calls.concurrency > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime.models.conversion import as_array, descends, on_cpu, read_scores
+from eblime.models.torch import import_torch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +48,8 @@ class KerasModel:
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch."""
-        without_gradients: AbstractContextManager[Any] = nullcontext()
-        if descends(self.network, "torch", "Module"):  # other backends do not record them
-            import torch
-
-            without_gradients = torch.no_grad()
-        with without_gradients:
+        is_torch = descends(self.network, "torch", "Module")  # other backends record no gradients
+        with import_torch().no_grad() if is_torch else nullcontext():
             outputs = self.network(as_array(batch), training=False)
         names = getattr(self.network, "output_names", None)
         return np.asarray(on_cpu(read_scores(self, outputs, len(batch), names)))

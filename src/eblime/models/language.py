@@ -12,7 +12,6 @@ import ipaddress
 import json
 import math
 import os
-import re
 import threading
 import time
 import urllib.request
@@ -31,6 +30,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 
 from eblime._checks import HUGE, check_count, check_number
+from eblime._lazy import import_extra
 from eblime._repr import short_repr
 from eblime._text import printable
 from eblime._types import FloatArray
@@ -181,14 +181,11 @@ class TransformersModel:
             raise ValueError(
                 f"A language model of transformers must be a folder; there is none at {folder}."
             )
-        try:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-        except ImportError as error:
-            message = "transformers is not installed: pip install 'eblime[llm]'."
-            raise ImportError(message) from error
+        transformers = import_extra("transformers", "llm")
         options = {"local_files_only": True, **({"gguf_file": gguf_file} if gguf_file else {})}
-        model = AutoModelForCausalLM.from_pretrained(folder, **options)
-        return cls(model, AutoTokenizer.from_pretrained(folder, **options), **settings)
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        return cls(model, tokenizer, **settings)
 
     @property
     def context(self) -> int | None:
@@ -424,10 +421,7 @@ class ServerModel:
                 "`url` must not have a password or a key in it: set an environment variable, and "
                 "give its name as `key_name`."
             )
-        name = "OPENAI_API_KEY" if self.key_name is None else self.key_name
-        if not re.fullmatch(r"[A-Za-z_]\w*", name) or (
-            name != "OPENAI_API_KEY" and name not in os.environ
-        ):
+        if self.key_name not in (None, "OPENAI_API_KEY", *os.environ):
             raise ValueError("`key_name` must be the name of an environment variable that is set.")
         self._key()
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice
+from eblime._lazy import import_extra
 from eblime.models.conversion import NeedsSoftmax, as_array, default_output, read_scores
 
 _TYPES = {
@@ -118,12 +119,7 @@ class OnnxModel:
         """
         if not isinstance(source, (str, os.PathLike)):
             return cls(session=source, **settings)
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise ImportError(
-                "An ONNX model needs onnxruntime: pip install 'eblime[onnx]'."
-            ) from error
+        onnxruntime = import_extra("onnxruntime", "onnx")
         path = os.fspath(source)
         if not os.path.isfile(path):  # noqa: PTH113  any kind of path
             raise FileNotFoundError(

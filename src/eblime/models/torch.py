@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice
+from eblime._lazy import import_extra
 from eblime._threads import at_fork
 from eblime._types import FloatArray
 from eblime.models.conversion import NeedsSoftmax, as_array, read_scores
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
 
 def import_torch() -> Any:
     """Import torch, or say how to install it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("torch is not installed: pip install 'eblime[torch]'.") from error
-    return torch
+    return import_extra("torch", "torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +213,8 @@ def _in_precision(module: Any, images: Any) -> Any:
     import torch
 
     kinds = (tensor.dtype for tensor in module.parameters() if tensor.is_floating_point())
-    wanted = next(kinds, None)
-    if wanted is None or not isinstance(images, torch.Tensor) or not images.is_floating_point():
-        return images
-    return images.to(wanted)
+    floats = isinstance(images, torch.Tensor) and images.is_floating_point()
+    return images.to(next(kinds, images.dtype)) if floats else images
 
 
 def _to_tensor(array: NDArray[Any]) -> Any:

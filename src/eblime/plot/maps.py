@@ -37,12 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-__all__ = [
-    *("Canvas", "canvas", "importance_map", "interaction_map", "mean_map", "painted"),
-    *("posterior_maps", "remarks", "sign_map", "top_k_map", "uncertainty_map"),
-]
-
-
 NUMBERED = 15  # superpixels with their number on the map, as many as `intervals` lists
 _STRONGEST = 0.75  # opacity of the colour over the largest importance
 _UNRELIABLE = 0.2  # R^2 below which a map says so

@@ -16,8 +16,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["pictures", "poster"]
-
 _LISTED = 10  # features with their intervals
 _ACROSS = 3  # pictures in a row
 _WIDE = 0.3  # height of an image, in widths, below which its maps are one below the other

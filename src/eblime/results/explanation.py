@@ -14,6 +14,7 @@ import numpy as np
 from eblime import registry
 from eblime._checks import as_generator, check_choice, check_count
 from eblime._progress import Progress
+from eblime._repr import describe
 from eblime._text import paragraph, printable
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     import shap
     import shapiq
     from matplotlib.axes import Axes
-
-__all__ = ["Explanation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -203,7 +202,7 @@ class Explanation:
             generator=state,
             posterior=fitted[0],
             method=chosen,
-            provenance={**self.provenance, "method": repr(chosen)},
+            provenance={**self.provenance, "method": describe(chosen)},
         )
 
     def importances(

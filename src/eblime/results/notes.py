@@ -20,8 +20,6 @@ from eblime.results.indices import by_quadrature
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
-__all__ = ["fit_sentence", "footer", "is_poor_fit", "notes", "prediction_r2", "stop_sentence"]
-
 _FEW = 8  # an importance that rests on fewer masks gets a note
 _NAMED = 3  # features that the note names
 # held-out R^2 below which the linear fit predicts nothing, is poor, and is only fair

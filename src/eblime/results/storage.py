@@ -42,18 +42,6 @@ from eblime.posterior import Posterior
 from eblime.protocols import Method
 from eblime.results.explanation import Explanation
 
-__all__ = [
-    "FORMAT",
-    "StoredLaw",
-    "StoredMethod",
-    "UnreadableError",
-    "load",
-    "pack",
-    "save",
-    "unpack",
-]
-
-
 FORMAT = 1
 Arrays = dict[str, NDArray[Any]]
 _MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to

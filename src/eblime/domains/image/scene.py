@@ -23,10 +23,9 @@ from eblime.domains.composite import (
     Segmentation,
     Segmenter,
     array_checks,
-    as_numbers,
+    block_means,
     centres,
     even_blocks,
-    read_composite,
     run_algorithm,
 )
 from eblime.domains.image.photo import is_photo, open_photo
@@ -93,19 +92,8 @@ class ImageScene(ArrayScene):
         if self.shown.dtype != np.uint8:
             low, high = float(self.shown.min()), float(self.shown.max())
             low, high = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
-        return (_shrink(pixels, longest) - low) / max(high - low, 1e-300)
-
-
-def _shrink(pixels: NDArray[Any], longest: int | None) -> FloatArray:
-    """Average blocks of k x k pixels, for the smallest k; incomplete blocks are dropped."""
-    rows, columns = pixels.shape[:2]
-    k = 1 if longest is None else -(-max(rows, columns) // longest)
-    if k == 1:
-        return pixels.astype(np.float64)
-    down, across = min(k, rows), min(k, columns)
-    whole = pixels[: rows // down * down, : columns // across * across]
-    blocks = whole.reshape(rows // down, down, columns // across, across, -1)
-    return np.asarray(blocks.mean(axis=(1, 3), dtype=np.float64))
+        factor = 1 if longest is None else -(-max(pixels.shape[:2]) // longest)
+        return (block_means(pixels, factor) - low) / max(high - low, 1e-300)
 
 
 def slic(image: FloatArray, **params: Any) -> Labels:
@@ -152,7 +140,6 @@ SEGMENTER = Segmenter(
     kind="image",
     features="superpixels",
     sides="(H, W)",
-    sides_in_words="height and width",
     element="pixel",
     known=SEGMENTATIONS,
     regular="grid",
@@ -169,15 +156,14 @@ def read_image(
     image: Any, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
-    return ImageScene(**read_composite(as_pixels(image), SEGMENTER, segmentation, hide, channels))
+    return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
 
 
 def as_pixels(image: Any) -> NDArray[Any]:
     """The checked pixels of a path, an open file, a PIL image or an array."""
     is_array = isinstance(image, np.ndarray) or not is_photo(image)
-    layouts = ("(H, W)", "(H, W, C)", "(C, H, W)")
     pixels = image if is_array else open_photo(image)
-    return as_numbers(image, pixels, "image", layouts, "a PIL image or a path")
+    return SEGMENTER.read_numbers(image, pixels, "a PIL image or a path")
 
 
 def _scores_fit(scene: ImageScene) -> bool:

@@ -21,10 +21,8 @@ from eblime.domains.composite import (
     Segmentation,
     Segmenter,
     array_checks,
-    as_numbers,
     centres,
     even_blocks,
-    read_composite,
     run_algorithm,
 )
 from eblime.domains.readers import check_memory
@@ -109,7 +107,6 @@ SEGMENTER = Segmenter(
     kind="volume",
     features="regions",
     sides="(D, H, W)",
-    sides_in_words="three sides",
     element="voxel",
     known=SEGMENTATIONS,
     regular="blocks",
@@ -128,16 +125,15 @@ def read_volume(
     unit: str = "mm",
 ) -> VolumeScene:
     """Cut an array into blocks or regions; the settings are those of `VolumeExplainer`."""
-    layouts = ("(D, H, W)", "(D, H, W, C)", "(C, D, H, W)")
     if isinstance(volume, np.ndarray):
         check_memory(volume.shape, volume.dtype)
-    numbers = as_numbers(volume, volume, "volume", layouts, "or a path")
+    numbers = SEGMENTER.read_numbers(volume, volume, "or a path")
     name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
     how = name if isinstance(name, str) else ""
     if how == "slic" and spacing is not None:  # so that its regions are round in space
         steps = np.asarray(spacing, dtype=float)
         segmentation = how, {"spacing": steps / steps.min(), **params}
-    parts = read_composite(numbers, SEGMENTER, segmentation, hide, channels)
+    parts = SEGMENTER.read(numbers, segmentation, hide, channels)
     features = [f"region {j}" for j in range(int(parts["labels"].max()) + 1)]
     if how == "blocks":
         places = np.ndindex(*block_counts(parts["labels"].shape, **params))
