@@ -142,18 +142,16 @@ ALLOWED = {
     "cli": {
         *(
             "_checks",
-            "_field_checks",
             "_files",
             "_pandas",
             "_table",
             "_text",
-            "_types",
             "_version",
             "batch",
         ),
         *("datasets", "domains", "engine", "explainers", "measures", "models", "plot"),
-        *("registry", "results", "joblib", "matplotlib", "numpy", "rich", "skops"),
-        *("typer",),
+        *("registry", "results", "joblib", "numpy", "skops"),
+        *("click",),
     },
 }
 
@@ -254,7 +252,7 @@ def test_heavy_packages_are_imported_where_used(path):
     """Only NumPy, SciPy and ourselves are imported at the top of a module."""
     light = {"eblime", "numpy", "scipy"} | set(sys.stdlib_module_names)
     if part_of(path) == "cli":  # commands are declared with it
-        light |= {"typer", "rich"}
+        light |= {"click"}
 
     assert set(at_the_top(path)) <= light
 
