@@ -392,16 +392,16 @@ def test_onnx_detector_with_three_outputs(tmp_path):
         explainer(model).explain(photo())
 
 
-@pytest.mark.parametrize("kind", ["map", "uncertainty", "top_k"])
-def test_maps_show_the_target(kind):
+@pytest.mark.parametrize("of", ["importance", "uncertainty", "top_k"])
+def test_maps_show_the_target(of):
     """The box is a dashed line, the region a dashed contour."""
     for model, target in ((Detector(), Box("red")), (Segmenter(), Region("red"))):
         e = explainer(model, n_masks=40).explain(photo(), target=target)
         plain = explainer(lambda images: images.mean(axis=(1, 2)), n_masks=40).explain(photo())
 
-        lines = [entry for entry in e.plot(kind).collections if _is_mark(entry)]
+        lines = [entry for entry in e.plot("map", of=of).collections if _is_mark(entry)]
         assert len(lines) == 1
-        assert not any(_is_mark(entry) for entry in plain.plot(kind).collections)
+        assert not any(_is_mark(entry) for entry in plain.plot("map", of=of).collections)
 
 
 def _is_mark(entry):

@@ -102,7 +102,7 @@ def text(longest: int = LONGEST_TEXT) -> Check:
 def one_of(*values: Any) -> Check:
     """One of the given values, of the same type."""
     return Check(
-        must=f"one of {values}",
+        must=f"one of {values}" if len(values) > 1 else repr(values[0]),
         holds=lambda value: any(type(value) is type(known) and value == known for known in values),
     )
 

@@ -89,10 +89,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "convergence": "eblime.plot.charts:convergence",
         "width": "eblime.plot.charts:by_width",
         "map": "eblime.plot.maps:importance_map",
-        "mean_map": "eblime.plot.maps:mean_map",
-        "uncertainty": "eblime.plot.maps:uncertainty_map",
-        "top_k": "eblime.plot.maps:top_k_map",
-        "sign": "eblime.plot.maps:sign_map",
         "values": "eblime.plot.charts:valued",
         "text": "eblime.plot.text:highlighted",
         "signal": "eblime.plot.signals:signal_map",
@@ -128,7 +124,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "commands": {name: f"eblime.cli.{name}:COMMAND" for name in _DOMAINS},
 }
 _PLOTS_OF: Mapping[str, tuple[str, ...]] = {  # the domains of plots that do not draw all
-    **dict.fromkeys(("map", "mean_map", "uncertainty", "top_k", "sign"), ("image",)),
+    "map": ("image",),
     "values": ("tabular",),
     "text": ("text", "prompt"),
     "signal": ("signal",),

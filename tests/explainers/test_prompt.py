@@ -359,7 +359,7 @@ def test_sources_of_a_file(tmp_path, name, content, names):
     ("name", "content", "message"),
     [
         ("a.json", "[1,", r"`sources`: '.*a.json' must be JSON: Expecting value"),
-        ("a.jsonl", '"a"\n{', r"`sources`: '.*a.jsonl' must be JSON"),
+        ("a.jsonl", '"a"\n{', r"`sources`: '.*a.jsonl', line 2, must be JSON"),
         ("a.json", '"a text"', "must hold a list, or an object of texts"),
         ("a.json", "", "must hold a list"),
         ("a.json", '[{"page": 2}]', 'objects with a "text"'),

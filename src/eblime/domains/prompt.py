@@ -125,10 +125,13 @@ def open_sources(path: Path) -> Any:
     if suffix not in (".json", ".jsonl"):
         return content
     pieces = [content] if suffix == ".json" else content.split("\n")
-    try:
-        values = [json.loads(piece) for piece in pieces if piece.strip()]
-    except ValueError as error:
-        raise ValueError(f"`sources`: {str(path)!r} must be JSON: {error}.") from error
+    values = []
+    for number, piece in enumerate(pieces, start=1):
+        try:
+            values += [json.loads(piece)] if piece.strip() else []
+        except ValueError as error:
+            where = f"{str(path)!r}, line {number}," if suffix == ".jsonl" else repr(str(path))
+            raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
     if suffix == ".jsonl":
         return values
     if not values or not isinstance(values[0], (list, dict)):

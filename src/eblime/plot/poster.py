@@ -90,7 +90,7 @@ def _image_poster(explanation: Explanation, picture: str, top: int) -> Figure:
         panels = figure.subplot_mosaic([[*maps, "bars"]])
     explanation.plot(picture, ax=panels["map"], top=top, numbered=listed)
     if "top_k" in panels:
-        explanation.plot("top_k", ax=panels["top_k"], top=top)
+        explanation.plot(picture, of="top_k", ax=panels["top_k"], top=top)
     explanation.plot(ax=panels["bars"], top=listed)
     return figure
 

@@ -37,6 +37,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRefitted:
+    """The method of an explanation that cannot be fitted to its answers again.
+
+    It is not installed, or it is a system that is not a regression of its answers.
+    """
+
+    name: str
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Refused."""
+        raise ValueError(
+            f"{self.name} cannot fit answers again: it is not installed here, or no regression. "
+            "Choose a method, such as refit('lime')."
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Explanation:
     """Why the model gave this score to this input, and how certain that is.
@@ -291,8 +308,8 @@ class Explanation:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence", "width"; for images also "map", "mean_map", "uncertainty", "top_k"
-        and "sign"; for tables "values"; for texts and prompts "text"; for signals "signal"; for
+        "lambda", "convergence", "width"; for images also "map", with `of="uncertainty"` and
+        others; for tables "values"; for texts and prompts "text"; for signals "signal"; for
         volumes "slices" and "projections". `eblime.plot` describes their settings.
         """
         if kind is None:
