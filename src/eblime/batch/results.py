@@ -156,8 +156,7 @@ class Run:
         order = ["input", "target", "place"]
         wanted = None if columns is None else list(dict.fromkeys([*columns, *order]))
         (rows,) = self._blocks(wanted, size=None)
-        if not _is_sorted(*(rows[name].to_numpy() for name in order)):
-            rows = rows.sort_values(order, ignore_index=True)
+        rows = rows.sort_values(order, ignore_index=True)
         if columns is not None:
             return rows[list(columns)]
         return rows.drop(columns=[c for c in ("question", *DETAILS) if rows[c].isna().all()])
@@ -494,17 +493,6 @@ def _columns_of(by: By) -> list[str]:
     if isinstance(by, str):
         return ["label"] if by == "label" else ["value", "bin"]
     return ["name"] if isinstance(by, Mapping) else []
-
-
-def _is_sorted(*keys: IntArray) -> bool:
-    """Whether rows are in the order of their first key, then of their second, and so on."""
-    tied = np.ones(max(len(keys[0]) - 1, 0), dtype=bool)
-    for key in keys:
-        step = np.diff(key)
-        if (tied & (step < 0)).any():
-            return False
-        tied &= step == 0
-    return True
 
 
 def _grouping(by: By, count: int) -> Callable[[Any], Any]:

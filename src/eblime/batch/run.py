@@ -29,10 +29,9 @@ from eblime.batch.folder import (
 )
 from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
-from eblime.batch.processes import run_local, run_on_ray
 from eblime.batch.results import Run
 from eblime.batch.worker import Job, check_explainer, explainer_settings, setting_text
-from eblime.batch.workers import Count, Workers
+from eblime.batch.workers import Count, Workers, run_local, run_on_ray
 from eblime.engine.cache import model_name
 from eblime.engine.settings import check_max_masks
 from eblime.engine.targets import Targets
@@ -128,8 +127,8 @@ def explain_many(
     """
     arrow()  # a missing package is reported before anything is read or written
     check_explainer(explainer)
-    crew = workers if isinstance(workers, Workers) else Workers(workers)
-    crew.check()
+    pool = workers if isinstance(workers, Workers) else Workers(workers)
+    pool.check()
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
     if part_size is not None:
@@ -160,8 +159,8 @@ def explain_many(
     refuse_links(folder)
     with folder.lock():
         job = _open_job(explainer, given, folder, settings, part_size, retry=retry)
-        job = replace(job, timeout=crew.timeout, until=rule)
-        return _finish(job, crew, max_failures, progress)
+        job = replace(job, timeout=pool.timeout, until=rule)
+        return _finish(job, pool, max_failures, progress)
 
 
 def _open_job(
