@@ -32,8 +32,8 @@ from eblime._threads import available_cores, free_memory, limit_threads
 from eblime.batch.folder import (
     Rows,
     count_failures,
-    entry_rows,
     part_numbers,
+    rows_of_input,
     write_part,
 )
 from eblime.batch.worker import Job, Worker, on_gpu, with_python_handler
@@ -262,8 +262,7 @@ class WorkerPool:
         elif (number := member.task.number) is None:
             self._split(member.task.part)
         else:
-            entry = (number, self._job.name(number), error)
-            rows = entry_rows([entry], self._job.settings["prob"])
+            rows = rows_of_input(number, self._job.name(number), error, self._job.settings["prob"])
             yield from self._add(member.task.part, number, rows)
 
     def _remove(self, member: Member) -> None:
