@@ -270,16 +270,16 @@ def test_batch_sizes_of_a_run_do_not_depend_on_time(tmp_path, monkeypatch, rng):
 
 def test_workers_auto_depends_on_cores_memory_and_parts(monkeypatch):
     """One for a GPU or for a single part."""
-    from eblime.batch import processes
+    from eblime.batch import workers
 
-    monkeypatch.setattr(processes, "available_cores", lambda: 16)
-    monkeypatch.setattr(processes, "free_memory", lambda: 5 << 30)
-    assert processes._worker_count(make, 100) == 5
-    assert processes._worker_count(make, 3) == 3
-    monkeypatch.setattr(processes, "on_gpu", lambda explainer: True)
-    assert processes._worker_count(make, 100) == 1
+    monkeypatch.setattr(workers, "available_cores", lambda: 16)
+    monkeypatch.setattr(workers, "free_memory", lambda: 5 << 30)
+    assert workers._worker_count(make, 100) == 5
+    assert workers._worker_count(make, 3) == 3
+    monkeypatch.setattr(workers, "on_gpu", lambda explainer: True)
+    assert workers._worker_count(make, 100) == 1
     with pytest.raises(TypeError, match="must not hold a network on a GPU"):
-        processes._check_sendable(make)
+        workers._check_sendable(make)
 
 
 @pytest.mark.slow

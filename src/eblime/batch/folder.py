@@ -38,16 +38,14 @@ from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
 from eblime.core.overall import least_squares
-from eblime.core.student import StudentLaw, summarise
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Entry = tuple[int, str, Sequence[Explanation] | BaseException]  # number, name, and what came of it
 # columns that are known, for each explanation or failed input: one value, an array, or a list
 Rows = list[dict[str, Any]]
-SCHEMA = 1
+SCHEMA = 2
 _READERS = 8  # parts read at a time
 _METADATA = b"eblime"  # metadata of a part: the settings of its explainer
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
@@ -258,18 +256,14 @@ def count_failures(rows: Rows) -> int:
     return sum("error" in block for block in rows)
 
 
-def entry_rows(entries: Sequence[Entry], prob: float) -> Rows:
-    """The rows of inputs: one per target and feature of an explanation, or one for an error."""
-    good = [e for _, _, r in entries if not isinstance(r, BaseException) for e in r]
-    spreads, estimates = iter(_spread_columns(good, prob)), iter(_least_squares_columns(good))
-    rows: Rows = []
-    for number, name, result in entries:
-        own = {"input": number, "name": name}
-        if isinstance(result, BaseException):
-            rows.append(own | {"error": _message(result)})
-        else:
-            rows += [own | _columns(e) | next(spreads) | next(estimates) for e in result]
-    return rows
+def rows_of_input(
+    number: int, name: str, found: Iterable[Explanation] | BaseException, prob: float
+) -> Rows:
+    """The rows of an input: one per target and feature of its explanations, or one for an error."""
+    own = {"input": number, "name": name}
+    if isinstance(found, BaseException):
+        return [own | {"error": _message(found)}]
+    return [own | _columns(e) | e.posterior.columns(prob) | _least_squares(e) for e in found]
 
 
 def _message(error: BaseException) -> str:
@@ -278,18 +272,6 @@ def _message(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         text = f"the model called sys.exit({error.code!r})"
     return printable(f"{type(error).__name__}: {text}")
-
-
-def _spread_columns(explanations: Sequence[Explanation], prob: float) -> list[dict[str, Any]]:
-    """`Posterior.columns`; the marginals that are mixtures of t laws are done together."""
-    posteriors, tail = [e.posterior for e in explanations], (1 - prob) / 2
-    laws = {k: p.law for k, p in enumerate(posteriors) if isinstance(p.law, StudentLaw)}
-    known = summarise([law.marginals() for law in laws.values()], np.array([tail, 1 - tail]))
-    columns = {
-        k: {"sd": sd, "low": low, "high": high, "prob_positive": positive}
-        for k, (sd, (low, high), positive) in zip(laws, known, strict=True)
-    }
-    return [columns[k] if k in laws else p.columns(prob) for k, p in enumerate(posteriors)]
 
 
 def _columns(explanation: Explanation) -> dict[str, Any]:
@@ -315,27 +297,26 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _least_squares_columns(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
+def _least_squares(explanation: Explanation) -> dict[str, Any]:
     """Least-squares estimates and standard errors, for averages over inputs; none if unknown.
 
     They are unknown for a method that estimates something else than the weighted linear fit, such
     as Shapley values.
     """
-    found: list[dict[str, Any]] = []
-    for explanation in explanations:
-        post, answers = explanation.posterior, explanation.answers
-        found.append({})
-        if not post.estimand.startswith(LINEAR_FIT):
-            continue
-        known, intercept = answers.varying, "intercept" in post.extras
-        pair = least_squares(known.masks, known.scores, known.weights, intercept=intercept)
-        if pair is not None:
-            estimate, se = pair
-            if answers.fixed is not None:  # which are zero
-                places = np.cumsum(~answers.fixed) - 1
-                estimate, se = (np.where(answers.fixed, 0.0, some[places]) for some in pair)
-            found[-1] = {"estimate": estimate, "se": 0 * se if explanation.exhaustive else se}
-    return found
+    posterior, answers = explanation.posterior, explanation.answers
+    if not posterior.estimand.startswith(LINEAR_FIT):
+        return {}
+    some = answers.varying
+    solved = least_squares(
+        some.masks, some.scores, some.weights, intercept="intercept" in posterior.extras
+    )
+    if solved is None:
+        return {}
+    estimate, se = solved
+    if (fixed := answers.fixed) is not None:  # which are zero
+        places = np.cumsum(~fixed) - 1
+        estimate, se = (np.where(fixed, 0.0, values[places]) for values in solved)
+    return {"estimate": estimate, "se": np.zeros_like(se) if explanation.exhaustive else se}
 
 
 def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[str, list[Any]]:
@@ -401,12 +382,6 @@ def part_files(folder: Location) -> dict[int, str]:
     """The file of each finished part, in order."""
     found = {int(match[1]): name for name in folder.files() if (match := _PART.fullmatch(name))}
     return dict(sorted(found.items()))
-
-
-def missing_parts(folder: Location, parts: Iterable[int]) -> list[int]:
-    """Parts that are not finished."""
-    finished = part_files(folder)
-    return [part for part in parts if part not in finished]
 
 
 def remove_leftovers(folder: Location) -> None:

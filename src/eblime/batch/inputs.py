@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -37,26 +37,6 @@ _NAME = "__name__"
 ENDINGS = (*PHOTO_ENDINGS, ".txt")  # of files that are inputs, unless an explainer has others
 _BLOCK = 1024  # rows of a Parquet file that are converted to a frame at a time
 _BUFFER = 1 << 18  # bytes of a column of a Parquet file that are read at a time
-
-
-@runtime_checkable
-class Inputs(Protocol):
-    """Inputs that can be read by number."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A string that changes when the inputs change."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def name(self, number: int) -> str:
-        """The name of an input, for people."""
-        ...
-
-    def get(self, number: int) -> Any:
-        """An input."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,16 +81,11 @@ def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Stream
     kind = location.kind()
     if kind == "nothing":
         raise FileNotFoundError(f"`inputs`: no folder or file {str(location)!r} exists.")
-    tables = [location] if location.suffix == ".parquet" and kind == "file" else []
     if kind == "folder":
         tables = [location / name for name in location.files() if name.endswith(".parquet")]
-    if tables:
-        found = _open_parquet(tables)
-        if len(found) == 0:
-            raise ValueError(f"{location} must have at least one row.")
-        return found
-    if kind == "folder":
-        return find_files(location, endings)
+        return _open_parquet(tables) if tables else find_files(location, endings)
+    if location.suffix == ".parquet":
+        return _open_parquet([location])
     if location.suffix == ".jsonl":
         return Stream(entries=_json_lines(location))
     if location.suffix in (".csv", ".tsv"):
@@ -180,8 +155,9 @@ class Listed:
     @property
     def fingerprint(self) -> str:
         """A digest of the contents."""
-        if hasattr(self.values, "shape"):
-            return _digest(self.values)[:16]
+        values = self.values
+        if is_frame(values) or is_sparse(values) or isinstance(values, np.ndarray):
+            return _digest(values)[:16]
         return digest_of([_digest(self.get(number)) for number in range(len(self))])[:16]
 
     def __len__(self) -> int:
@@ -314,6 +290,8 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
             starts.append(starts[-1] + group.num_rows)
             # offsets, sizes, and the smallest and largest value of every column
             digest.update(repr(group.to_dict()).encode())
+    if starts[-1] == 0:
+        raise ValueError(f"{files[0]} must have at least one row.")
     return Chunks(
         read=_rows,
         chunks=tuple(chunks),
@@ -378,6 +356,9 @@ def _rows(file: str, group: int, row: int, fingerprint: str) -> tuple[Any, Any, 
     first, frame = _group(file, group, fingerprint).block(row)
     labels = None if isinstance(frame.index, pd.RangeIndex) else frame.index
     return labels, frame, row - first
+
+
+Inputs = Listed | Files | Chunks  # that can be read by number
 
 
 # Streams from files and Ray

@@ -156,8 +156,7 @@ class Run:
         order = ["input", "target", "place"]
         wanted = None if columns is None else list(dict.fromkeys([*columns, *order]))
         (rows,) = self._blocks(wanted, size=None)
-        if not _is_sorted(*(rows[name].to_numpy() for name in order)):
-            rows = rows.sort_values(order, ignore_index=True)
+        rows = rows.sort_values(order, ignore_index=True)
         if columns is not None:
             return rows[list(columns)]
         return rows.drop(columns=[c for c in ("question", *DETAILS) if rows[c].isna().all()])
@@ -365,10 +364,10 @@ class Run:
         import pandas as pd
 
         count = int(self.settings["count"])
-        group_of, names = _grouping(by, count), ["group", "feature"]
+        (columns, group_of), names = _grouping(by, count), ["group", "feature"]
         share = min(1.0, MOST / max(count, 1))
         kept, totals = [], []
-        for rows in self._blocks(list(dict.fromkeys([*_ESTIMATES, *_columns_of(by)]))):
+        for rows in self._blocks([*_ESTIMATES, *columns]):
             if labels is not None:
                 labels.update(rows["label"][rows["place"] == 0])
             table = _estimates(rows.assign(group=group_of(rows)))
@@ -489,40 +488,24 @@ def _correct(
     )
 
 
-def _columns_of(by: By) -> list[str]:
-    """The columns that decide the groups, besides those of the estimates."""
-    if isinstance(by, str):
-        return ["label"] if by == "label" else ["value", "bin"]
-    return ["name"] if isinstance(by, Mapping) else []
-
-
-def _is_sorted(*keys: IntArray) -> bool:
-    """Whether rows are in the order of their first key, then of their second, and so on."""
-    tied = np.ones(max(len(keys[0]) - 1, 0), dtype=bool)
-    for key in keys:
-        step = np.diff(key)
-        if (tied & (step < 0)).any():
-            return False
-        tied &= step == 0
-    return True
-
-
-def _grouping(by: By, count: int) -> Callable[[Any], Any]:
-    """From rows to the group of each."""
+def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
+    """The columns that decide the groups, and a function from rows to the group of each."""
     if by is None:
-        return lambda rows: "all"
+        return [], lambda rows: "all"
     if isinstance(by, str):
-        return lambda rows: rows["label"] if by == "label" else _groups_of_column(rows, by)
+        if by == "label":
+            return [], lambda rows: rows["label"]
+        return ["value", "bin"], lambda rows: _groups_of_column(rows, by)
     if isinstance(by, Mapping):
         if not by:
             raise ValueError("`by` must name the group of at least one input; got an empty one.")
-        return lambda rows: rows["input"].map(by).fillna(rows["name"].map(by))
+        return ["name"], lambda rows: rows["input"].map(by).fillna(rows["name"].map(by))
     listed = np.asarray(by, dtype=object)
     if listed.shape != (count,):
         raise ValueError(
             f"`by` must have one group for each of the {count} inputs; got shape {listed.shape}."
         )
-    return lambda rows: listed[rows["input"].to_numpy()]
+    return [], lambda rows: listed[rows["input"].to_numpy()]
 
 
 def _groups_of_column(rows: pd.DataFrame, column: str) -> pd.Series[Any]:

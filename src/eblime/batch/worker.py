@@ -28,11 +28,11 @@ from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import (
     Rows,
     count_failures,
-    entry_rows,
     map_ahead,
     part_files,
     part_numbers,
     read_part,
+    rows_of_input,
     write_part,
 )
 from eblime.batch.inputs import Inputs
@@ -49,7 +49,7 @@ from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
-Result = list[Explanation] | BaseException
+Result = Mapping[int, Explanation] | BaseException
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
@@ -162,18 +162,16 @@ class Worker:
         write_part(self.job.folder, self.job.run, part, rows, self.about)
         return count_failures(rows)
 
-    def rows(self, found: Mapping[int, Result]) -> Rows:
-        """The rows of inputs; also saves whole explanations if the run keeps them."""
-        for number, result in found.items():
-            if self._keeps(number) and not isinstance(result, BaseException):
-                for explanation in result:
-                    packed = pack(explanation)
-                    if self._keeps(number, len(packed)):
-                        kept = f"explanations/{number}-{explanation.target}.eblime"
-                        (self.job.folder / kept).write(packed)
-        entries = [(number, self.job.name(number), result) for number, result in found.items()]
+    def rows(self, number: int, found: Result) -> Rows:
+        """The rows of an input; also saves its whole explanations if the run keeps them."""
+        if self._keeps(number) and not isinstance(found, BaseException):
+            for target, explanation in found.items():
+                packed = pack(explanation)
+                if self._keeps(number, len(packed)):
+                    (self.job.folder / f"explanations/{number}-{target}.eblime").write(packed)
+        results = found if isinstance(found, BaseException) else found.values()
         with few_threads(0):  # more threads may add numbers in another order
-            return entry_rows(entries, self.job.settings["prob"])
+            return rows_of_input(number, self.job.name(number), results, self.job.settings["prob"])
 
     def _keeps(self, number: int, size: int = 0) -> bool:
         """Whether whole explanations of an input, of `size` bytes, are saved."""
@@ -217,13 +215,19 @@ class Worker:
 
         def conclude(ended: Sequence[Session]) -> dict[int, Rows]:
             fit_together(ended)
-            results = {number_of.pop(session): _attempt(_result, session) for session in ended}
-            return {number: self.rows({number: found}) for number, found in results.items()}
+            results = {number_of.pop(session): _attempt(explanations, session) for session in ended}
+            return {number: self.rows(number, found) for number, found in results.items()}
 
         together = ahead or group_size(self.loop)
-        ends = drive(sessions(), ask, together=together, pool=pool, keeps=_is_kept)
+        ends = drive(
+            sessions(),
+            ask,
+            together=together,
+            pool=pool,
+            keeps=_is_kept,
+        )
         for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [{}]):
-            yield found | {n: self.rows({n: unread.pop(n)}) for n in [*unread]}
+            yield found | {n: self.rows(n, unread.pop(n)) for n in [*unread]}
 
     def begin(self, number: int) -> Session:
         """Read an input and choose the first masks."""
@@ -242,7 +246,7 @@ def _compare_model(worker: Worker) -> None:
     the model of the run are not known, one input is explained again. This also compares what the
     code of functions does not show, such as other functions that they call.
     """
-    job = worker.job
+    job, worker = worker.job, replace(worker, calls=replace(worker.calls, cache=None))
     files = [*part_files(job.folder).values()]
     answers, certain = [], True
     for name in dict.fromkeys([*files[:1], *files[-1:]]):
@@ -297,11 +301,6 @@ def _is_same(
     return True
 
 
-def _result(session: Session) -> list[Explanation]:
-    """The explanations of a session, or its error."""
-    return [*explanations(session).values()]
-
-
 def _is_kept(error: BaseException) -> bool:
     """Whether an error is recorded for its input, and the run goes on."""
     return not _ends_the_run(error)
@@ -320,21 +319,15 @@ def _in_words(numbers: Any) -> str:
 
 def _predict(worker: Worker, number: int, target: int) -> Any:
     """The score of an input, (1,); empty if there is no such output."""
-    settings, subject, _ = _uncached(worker).prepare(number)
+    settings, subject, _ = worker.prepare(number)
     return np.asarray(score_of_input(settings, subject))[target : target + 1]
 
 
 def _explain_again(worker: Worker, number: int) -> Any:
-    """The importances of an input, without stored answers."""
-    session = _uncached(worker).begin(number)
+    """The importances of an input."""
+    session = worker.begin(number)
     run(session, progress=False)
-    found = explanations(session).values()
-    return np.concatenate([explanation.posterior.mean for explanation in found])
-
-
-def _uncached(worker: Worker) -> Worker:
-    """The worker without stored answers."""
-    return replace(worker, calls=replace(worker.calls, cache=None))
+    return np.concatenate([found.posterior.mean for found in explanations(session).values()])
 
 
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
@@ -386,19 +379,16 @@ def check_explainer(given: Any) -> None:
     """Refuse objects that are neither an explainer nor a function that may create one."""
     if isinstance(given, BaseExplainer):
         return
-    got = type(given).__name__
-    if callable(given):
-        try:
-            inspect.signature(given).bind()
-            return
-        except ValueError:  # a function of a compiled module does not tell
-            return
-        except TypeError:  # as a model
-            got += " that needs arguments"
-    raise TypeError(
-        "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
-        f"function without arguments that creates one; got {got}."
-    )
+    try:
+        inspect.signature(given).bind()
+    except ValueError:  # a function of a compiled module does not tell
+        return
+    except TypeError as error:
+        got = type(given).__name__ + (" that needs arguments" if callable(given) else "")
+        raise TypeError(
+            "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
+            f"function without arguments that creates one; got {got}."
+        ) from error
 
 
 def make_explainer(given: Any) -> BaseExplainer:
