@@ -72,14 +72,12 @@ def _comparison(comparison: Comparison) -> str:
     """The most important features by every method, with 95 % intervals, as HTML."""
     first = comparison[comparison.methods[0]]
     if comparison.settings:
-        lines = comparison.sensitivity_table(between="\t").split("\n")
-        table = [line.split("\t") for line in lines]
         return str(
             render(
                 "choices.html.j2",
                 label=first.label,
                 prediction=first.prediction,
-                table=table,
+                table=comparison.sensitivity_cells(),
                 calls=comparison.total_calls,
                 notes=comparison.notes(),
             )

@@ -116,9 +116,7 @@ def _comparison(compared: Comparison, k: int) -> dict[str, Any]:
 
     content = io.BytesIO()
     compared.pictures(k).savefig(content, format="png", dpi=80)
-    head, *rows = [
-        line.split("\t") for line in compared.sensitivity_table(k, between="\t").split("\n")
-    ]
+    head, *rows = compared.sensitivity_cells(k)
     return {
         "picture": base64.b64encode(content.getvalue()).decode(),
         "head": head,

@@ -67,7 +67,7 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
         ],
         "provenance": explanation.provenance,
     }
-    text = json.dumps(_without_nan(found), ensure_ascii=False, indent=1, allow_nan=False)
+    text = json.dumps(without_nan(found), ensure_ascii=False, indent=1, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
@@ -81,14 +81,14 @@ def _question(scene: Any, target: int) -> dict[str, Any]:
     return {name: getattr(scene, name) for name in names}
 
 
-def _without_nan(value: Any) -> Any:
+def without_nan(value: Any) -> Any:
     """A value that JSON can hold: numbers that are not finite become None."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {name: _without_nan(entry) for name, entry in value.items()}
+        return {name: without_nan(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(entry) for entry in value]
+        return [without_nan(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
