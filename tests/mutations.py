@@ -24,6 +24,7 @@ VALUES = (
     7,
     10**6,
     10**30,
+    2**200,
     10**400,
     -0.0,
     0.5,
@@ -44,7 +45,7 @@ VALUES = (
     {},
     {"array": 0},
     {"array": "array-0"},
-    {"dataclass": "Path", "fields": {}},
+    {"name": "Path", "settings": {}},
     {"ref": 0},
 )
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-12, 1e149, -1e149, 1e308, np.nan, np.inf, -np.inf)
@@ -69,8 +70,25 @@ def samples():
         eblime.TabularExplainer(
             lambda rows: rows[:, 0] - rows[:, 1], table, n_masks=12, method="lime"
         ).explain(table[0]),
+        eblime.TabularExplainer(lambda rows: rows[:, 0], table, n_masks=12).explain(table[0]),
+        eblime.PromptExplainer(
+            lambda prompts: [len(p) / 9 for p in prompts], ["a", "bc", "def"], n_masks=12
+        ).explain("why?"),
+        eblime.SignalExplainer(
+            lambda batch: batch[:, :, :9].mean(axis=(1, 2)),
+            segmentation=("windows", {"n": 4}),
+            n_masks=12,
+        ).explain(table.T),
+        eblime.VolumeExplainer(
+            lambda batch: batch[:, :2].mean(axis=(1, 2, 3)),
+            segmentation=("blocks", {"n": 2}),
+            n_masks=12,
+        ).explain(np.random.default_rng(2).random((4, 4, 4))),
     ]
-    return [parts(pack(explanation)) for explanation in explanations]
+    found = [parts(pack(explanation)) for explanation in explanations]
+    for tree, _ in found:  # what networks with many classes and stop rules store
+        tree["provenance"] |= {"top_classes": [["cat", 0.5], ["dog", 0.25]], "stopped": "sure"}
+    return found
 
 
 def parts(content):
@@ -142,19 +160,20 @@ def use(explanation):
         explanation.to_frame()
 
 
-def _places(node, found):
+def places_of(node, found=None):
     """Every (container, key) of a tree."""
+    found = [] if found is None else found
     keys = list(node) if isinstance(node, dict) else range(len(node))
     for key in keys:
         found.append((node, key))
         if isinstance(node[key], (dict, list)):
-            _places(node[key], found)
+            places_of(node[key], found)
     return found
 
 
 def change_tree(rng, tree):
     """Replace, remove, repeat or exchange one node."""
-    places = _places(tree, [])
+    places = places_of(tree)
     node, key = places[rng.integers(len(places))]
     way = rng.random()
     if way < 0.6:

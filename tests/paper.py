@@ -198,11 +198,13 @@ def log_local_prior(phi: float) -> float:
 Predictor = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], float]  # (Z, Y, w, z)
 
 
-def held_out_r2(Z: FloatArray, Y: FloatArray, w: FloatArray, predict: Predictor) -> float:
-    """1 - sum w (y - yhat_(-i))^2 / sum w (y - ybar_(-i))^2."""
+def held_out_r2(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, predict: Predictor, together: int = 1
+) -> float:
+    """1 - sum w (y - yhat_(-i))^2 / sum w (y - ybar_(-i))^2; neighbours are left out together."""
     missed, total = 0.0, 0.0
     for i in range(len(Y)):
-        kept = np.arange(len(Y)) != i
+        kept = np.arange(len(Y)) // together != i // together
         missed += w[i] * (Y[i] - predict(Z[kept], Y[kept], w[kept], Z[i])) ** 2
         total += w[i] * (Y[i] - np.sum(w[kept] * Y[kept]) / np.sum(w[kept])) ** 2
     return float(1 - missed / total)

@@ -149,3 +149,13 @@ def test_posterior_is_frozen(rng):
     post = eblime.fit(*problem(rng, 20, 3))
     with pytest.raises(AttributeError):
         post.r2 = 1.0
+
+
+def test_no_probability_is_printed_as_zero_or_one(rng):
+    """The prior decides the last digits; numbers stay as they are."""
+    masks = rng.integers(0, 2, size=(100, 3))
+    post = eblime.fit(masks, masks @ [1.0, -1.0, 0.0] + 0.01 * rng.normal(size=100))
+    first, second, _ = post.table(top=3).split("\n")[2:]
+
+    assert {first.split()[-1], second.split()[-1]} == {">.99", "<.01"}
+    assert post.prob_positive()[0] > 0.9999

@@ -13,8 +13,6 @@ from eblime._types import FloatArray
 if TYPE_CHECKING:
     from eblime.posterior import Posterior
 
-__all__ = ["align", "decimals", "format_number", "importance_table", "number_table"]
-
 
 def importance_table(
     post: Posterior,
@@ -32,7 +30,7 @@ def importance_table(
     if found:
         head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
         columns += [found[name] for name in ("sd", "low", "high")]
-        last = [f"{value:.3f}" for value in found["prob_positive"]]
+        last = list(map(format_chance, found["prob_positive"]))
     lines = [
         f"{printable(post.method)}: {printable(count_noun(post.n_masks, 'mask'))}, "
         f"{post.fit_label()}, effective sample size {post.ess:.1f}",
@@ -69,6 +67,17 @@ def decimals(columns: list[FloatArray]) -> int | None:
         return 3
     power = int(np.floor(np.log10(largest)))
     return max(0, 3 - power) if -4 <= power <= 6 else None
+
+
+def format_chance(chance: float) -> str:
+    """A probability with two decimals: more are not known, so none is printed as 0 or 1.
+
+    Examples
+    --------
+    >>> format_chance(0.0004), format_chance(0.5), format_chance(1.0)
+    ('<.01', '0.50', '>.99')
+    """
+    return "<.01" if chance < 0.01 else ">.99" if chance > 0.99 else f"{chance:.2f}"
 
 
 def format_number(value: float, digits: int | None) -> str:

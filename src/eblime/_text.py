@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import textwrap
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["count_noun", "csv_text", "paragraph", "printable", "width"]
-
+_NAMED = 5  # outputs that are named
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a spreadsheet formula
 
 # characters that change the reading direction
@@ -36,6 +36,22 @@ def count_noun(n: int, noun: str) -> str:
     ('1 feature', '2 features')
     """
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def name_outputs(counts: Mapping[str, int], *, predicted: bool) -> str:
+    """The output that is explained, or how often each is; `predicted` says that it was the highest.
+
+    Examples
+    --------
+    >>> name_outputs({"cat": 12, "dog": 8}, predicted=True)
+    'the predicted class of each input: 12 x cat, 8 x dog'
+    """
+    if len(counts) == 1:
+        return str(*counts)
+    ordered = sorted(counts.items(), key=lambda pair: -pair[1])
+    words = [f"{n} x {label}" for label, n in ordered[:_NAMED]]
+    words += [f"{len(ordered) - _NAMED} more"] if len(ordered) > _NAMED else []
+    return "the predicted class of each input: " * predicted + ", ".join(words)
 
 
 def paragraph(text: str) -> str:

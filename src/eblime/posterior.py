@@ -28,9 +28,10 @@ from eblime.core.fit_quality import (
     score_range,
     weighted_r2,
 )
-from eblime.core.laws import Draws, NoSpreadError, PointValue
+from eblime.core.laws import Draws, DrawsLaw, NoSpreadError, PointValue
 from eblime.core.ranking import (
     RankBounds,
+    is_among_top,
     rank_draws,
     rank_features,
     rank_frequencies,
@@ -43,6 +44,7 @@ from eblime.protocols import Law, ScalarLaw
 __all__ = ["Posterior"]
 
 _MANY = 100  # features, above which the draws of a ranking are not all made
+_BLOCK = 1 << 21  # numbers ranked at once
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
 
 
@@ -324,11 +326,21 @@ class Posterior:
         array([1., 1., 0.])
         """
         check_count("k", k, maximum=self.n_features)
-        if self.n_features > _MANY and (copula := copula_of(self.law)) is not None:
-            check_choice("by", by, ("abs", "value"))
-            check_count("n_draws", n_draws)
-            return top_shares(as_generator(rng), copula, k, by, n_draws)
-        return np.asarray((self._ranks(by, n_draws, rng) <= k).mean(axis=0))
+        check_choice("by", by, ("abs", "value"))
+        check_count("n_draws", n_draws)
+        generator, p = as_generator(rng), self.n_features
+        if p > _MANY and (copula := copula_of(self.law)) is not None:
+            return top_shares(generator, copula, k, by, n_draws)
+        law = getattr(self.law, "drawn", self.law)
+        if isinstance(law, DrawsLaw) and law.source is None:  # each of the draws is ranked once
+            beta = law.draws.beta
+            times = np.bincount(generator.integers(len(beta), size=n_draws), minlength=len(beta))
+            parts = ((beta[rows], times[rows]) for rows in _parts(len(beta), p))
+        else:
+            sizes = (rows.stop - rows.start for rows in _parts(n_draws, p, 4))
+            parts = ((self._draws(generator, n), np.ones(n)) for n in sizes)
+        counts = sum(times @ is_among_top(generator, some, k, by) for some, times in parts)
+        return np.asarray(counts / n_draws)
 
     def rank_probability(
         self, by: str = "abs", *, n_draws: int = 10_000, rng: RNGLike = 0
@@ -423,10 +435,19 @@ class Posterior:
     def _ranks(self, by: str, n_draws: int, rng: RNGLike) -> IntArray:
         check_choice("by", by, ("abs", "value"))
         check_count("n_draws", n_draws)
-        generator, copula = as_generator(rng), copula_of(self.law)
-        if copula is not None:  # without the draws of lambda and sigma^2
-            return rank_draws(generator, copula.draw(generator, n_draws), by)
-        return rank_draws(generator, self.law.draw(generator, n_draws).beta, by)
+        generator = as_generator(rng)
+        return rank_draws(generator, self._draws(generator, n_draws), by)
+
+    def _draws(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draws for rankings: of a copula without those of lambda and sigma^2."""
+        copula = copula_of(self.law)
+        return self.law.draw(rng, n).beta if copula is None else copula.draw(rng, n)
+
+
+def _parts(n: int, p: int, blocks: int = 1) -> list[slice]:
+    """Rows of an (n, p) array, divided so that no part is large."""
+    step = max(1, blocks * _BLOCK // p)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def _short(value: float | None) -> str:

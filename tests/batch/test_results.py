@@ -1,6 +1,7 @@
 """Importance over the inputs of a run: summaries, cohorts, comparisons and plots."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,46 @@ def explain(folder, score=model, n_masks=150, **settings):
     """A run over the table."""
     explainer = eblime.TabularExplainer(score, table(), n_masks=n_masks)
     return eblime.explain_many(explainer, table(), folder, progress=False, **settings)
+
+
+def cats_and_dogs(rows):
+    """Two classes, of which both are predicted for some rows."""
+    cat = model(rows)
+    return np.column_stack([cat, 1 - cat])
+
+
+def test_a_run_of_predicted_classes_says_which(tmp_path):
+    """In the table, on the axis of both plots and on the page."""
+    explainer = eblime.TabularExplainer(cats_and_dogs, table(), n_masks=30, labels=["cat", "dog"])
+    run = eblime.explain_many(explainer, table(), tmp_path / "run", progress=False)
+    parts = Counter(np.where(model(table()) > 0.5, "cat", "dog").tolist()).most_common()
+    words = "the predicted class of each input: " + ", ".join(f"{n} x {name}" for name, n in parts)
+    labels = [run.plot().get_xlabel(), run.plot("dependence", feature="a").get_ylabel()]
+
+    assert set(run.summary()["output"]) == {words}
+    assert all(f"importance for {words}" in label.replace("\n", " ") for label in labels)
+    assert f"For <bdi>{words}</bdi>. Signs are those of different outputs." in overview(run)
+
+
+def test_a_run_of_one_output_names_it(tmp_path):
+    """And its page says nothing of several."""
+    run = explain(tmp_path / "run", n_masks=30)
+
+    assert set(run.summary()["output"]) == {"output"}
+    assert "Signs are those" not in overview(run)
+
+
+def test_a_frame_has_the_columns_that_apply(tmp_path):
+    """Those of the domain, and of prompts the question; all of them are there if they are named."""
+    ask = lambda prompts: [len(prompt) for prompt in prompts]  # noqa: E731
+    prompts = eblime.PromptExplainer(ask, ["a", "bc", "def"], n_masks=8)
+    asked = eblime.explain_many(prompts, ["why?", "who?"], tmp_path / "prompts", progress=False)
+    rows = explain(tmp_path / "rows", n_masks=30).frame()
+
+    assert asked.frame()["question"].unique().tolist() == ["why?", "who?"]
+    assert not {"area", "centroid_row", "question"} & set(rows.columns)
+    assert {"value", "bin"} <= set(rows.columns)
+    assert "area" in asked.frame(["area"]).columns
 
 
 @pytest.fixture(scope="module")
@@ -265,9 +306,9 @@ def test_summaries_read_every_part_once(run, other, monkeypatch):
     reads, fits = [], []
     read_table, overall_each = results_module.read_table, results_module.overall_each
 
-    def read(folder, number, part, *rest):
-        reads.append(part)
-        return read_table(folder, number, part, *rest)
+    def read(folder, run, name, *rest):
+        reads.append(name)
+        return read_table(folder, run, name, *rest)
 
     def fit(rng, samples):
         fits.append(len(samples))

@@ -239,7 +239,6 @@ def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
         (["--compare", "magic"], "--compare must be one of 'eblime'"),
         (["--compare", "lime,"], "--compare must be one of 'eblime'"),
         (["--compare", "lime", "--method", "magic"], "--method must be one of 'eblime'"),
-        (["--compare", "lime,lime"], "--compare must differ; 'lime' is there twice."),
     ):
         with pytest.raises(SystemExit) as ended:
             main([*words, *wrong])
@@ -655,3 +654,20 @@ def test_progress_counts_all_calls_before_they_are_made():
 
     assert seen[0] == (0, 80)
     assert seen[-1] == (80, 80)
+
+
+def test_a_choice_matters_if_only_the_ranking_changes():
+    """All features are among the top, so that the overlap says nothing."""
+    texts = "one two three four"
+    sizes = dict(zip(texts.split(), (4, 3, 2, 1), strict=True))
+    one = lambda texts: [sum(v for k, v in sizes.items() if k in t) for t in texts]  # noqa: E731
+    other = lambda texts: [sum(5 - v for k, v in sizes.items() if k in t) for t in texts]  # noqa: E731
+    found = {
+        name: eblime.TextExplainer(model).explain(texts)
+        for name, model in (("one", one), ("model=other", other))
+    }
+    compared = eblime.results.Comparison(explanations=found, settings={"model=other": "model"})
+    row = compared.sensitivity(top=4).iloc[1]
+
+    assert row["top_jaccard"] == 1
+    assert row["matters"]

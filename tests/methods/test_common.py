@@ -52,6 +52,47 @@ def test_equals_n_ridge_fits(rng, n, p, intercept):
     assert_allclose(post.r2_held_out, paper.held_out_r2(masks, scores, weights, predict), rtol=1e-8)
 
 
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+@pytest.mark.parametrize("intercept", ["flat", "none", "penalised"])
+def test_pairs_are_left_out_together(rng, n, p, intercept):
+    """A mask and its complement: the closed form is that of fits without both of them."""
+    masks, scores, weights = problem(rng, n, p)
+    masks[1::2] = 1 - masks[::2]
+    predict = partial(paper.predict_ridge, lam=1.0, intercept=intercept)
+    slow = paper.held_out_r2(masks, scores, weights, predict, together=2)
+
+    post = eblime.fit(masks, scores, weights, BayesLIME(intercept=intercept))
+    assert_allclose(post.r2_held_out, slow, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "p"), [(16, 4), (8, 10)])
+def test_pairs_are_left_out_together_with_any_lambda(rng, n, p):
+    """The posterior of lambda is the one without both rows, too."""
+    masks, scores, weights = problem(rng, n, p)
+    masks[1::2] = 1 - masks[::2]
+    method = EBLIME.paper(n_lambdas=60)
+    predict = partial(paper.predict_on_grid, grid=method.grid.lambdas)
+    slow = paper.held_out_r2(masks, scores, weights, predict, together=2)
+
+    post = eblime.fit(masks, scores, weights, method)
+    assert_allclose(post.r2_held_out, slow, rtol=1e-6)
+
+
+def test_pairs_predict_new_masks_as_well_as_they_say(rng):
+    """Of a model with interactions, which are even: near the R^2 of masks that were not asked."""
+    gaps = []
+    for _ in range(20):
+        half = rng.integers(0, 2, size=(1_050, 20)).astype(float)
+        masks = np.stack([half, 1 - half], axis=1).reshape(-1, 20)
+        even = [masks[:, j] * masks[:, j + 1] for j in range(0, 20, 2)]
+        scores = masks @ rng.normal(size=20) + 3 * np.sum(even, axis=0)
+        post = eblime.fit(masks[:100], scores[:100])
+        missed = scores[100:] - post.intercept - masks[100:] @ post.mean
+        gaps.append(post.r2_held_out - (1 - missed.var() / scores[100:].var()))
+
+    assert abs(np.mean(gaps)) < 0.02 + 3 * np.std(gaps) / np.sqrt(len(gaps))
+
+
 @pytest.mark.parametrize("intercept", ["flat", "none"])
 def test_lime_equals_n_ridge_fits(rng, intercept):
     """Lime's own ridge parameter, any value of it."""

@@ -99,7 +99,7 @@ def fixed(explanation, **summaries):
 def test_uncertainty_starts_at_zero(explanation):
     """Standard deviations that differ by 5 % get nearly the same colour; the bar has a label."""
     sd = np.linspace(0.1, 0.105, explanation.scene.n_features)
-    drawn = fixed(explanation, sd=sd).plot("uncertainty")
+    drawn = fixed(explanation, sd=sd).plot("map", of="uncertainty")
     field = drawn.get_images()[1]
 
     assert field.get_clim() == (0, pytest.approx(0.105))
@@ -109,7 +109,7 @@ def test_uncertainty_starts_at_zero(explanation):
 
 def test_uncertainty_can_be_min_max_scaled(explanation):
     """As in the paper's figure."""
-    field = explanation.plot("uncertainty", scaled=True).get_images()[1].get_array()
+    field = explanation.plot("map", of="variance").get_images()[1].get_array()
 
     assert (field.min(), field.max()) == (0, 1)
 
@@ -119,16 +119,52 @@ def test_overlay_strength_is_proportional_to_importance(explanation):
     flat = dataclasses.replace(explanation.scene, shown=np.full_like(explanation.scene.shown, 128))
     mean = np.zeros(explanation.scene.n_features)
     mean[:2] = 0.2, 0.1
-    e = dataclasses.replace(fixed(explanation, mean=mean), scene=flat)
+    e = dataclasses.replace(fixed(explanation, mean=mean, has_spread=False), scene=flat)
     shown = e.plot("map", top=2).get_images()[0].get_array()
     strength = [np.abs(shown[flat.labels == j][0] - 128 / 255).max() for j in (0, 1)]
 
     assert strength[1] == pytest.approx(strength[0] / 2)
 
 
+@pytest.fixture(scope="module")
+def noise():
+    """A score that has nothing to do with the image."""
+    scores = np.random.default_rng(1)
+    image = np.random.default_rng(0).random((24, 24))
+    explainer = eblime.ImageExplainer(
+        lambda batch: 0.5 + scores.random(len(batch)), segmentation="grid", hide=0, n_masks=150
+    )
+    e = explainer.explain(image)
+    (low, high), post = e.posterior.interval().T, e.posterior
+    order = [*np.flatnonzero((low < 0) & (high > 0)), *np.flatnonzero((low > 0) | (high < 0))]
+    mean = np.linspace(1, 0.1, len(order))[np.argsort(order)]  # the uncertain ones come first
+    return fixed(dataclasses.replace(e, posterior=post), mean=mean)
+
+
+def test_a_map_of_noise_has_no_colours_and_says_so(noise):
+    """Superpixels with an uncertain sign stay grey, and a low R^2 is written below the image."""
+    drawn = noise.plot("map")
+    shown = drawn.get_images()[0].get_array()
+
+    assert np.ptp(shown, axis=-1).max() == 0
+    assert "do not rely on this map" in drawn.get_xlabel()
+    assert "the 95 % interval contains zero" in drawn.get_xlabel()
+
+
+@pytest.mark.parametrize("of", ["mean", "uncertainty", "variance", "top_k", "sign"])
+def test_every_map_says_when_the_fit_predicts_nothing(noise, of):
+    """Below the image."""
+    assert "do not rely on this map" in noise.plot("map", of=of).get_xlabel()
+
+
+def test_a_map_of_a_good_fit_has_no_warning(explanation):
+    """Nor colours for superpixels that do not matter."""
+    assert "rely" not in explanation.plot("map", top=1).get_xlabel()
+
+
 def test_mean_map_is_centred_at_zero(explanation):
     """Every superpixel is coloured by its mean."""
-    field = explanation.plot("mean_map").get_images()[1]
+    field = explanation.plot("map", of="mean").get_images()[1]
     mean = explanation.posterior.mean
 
     assert field.get_clim() == (-np.abs(mean).max(), np.abs(mean).max())
@@ -163,7 +199,7 @@ def test_listed_superpixels_are_numbered_on_the_map(explanation):
     """In the poster, and in the separate plots by default."""
     for left, right in (
         (explanation.plot("map"), explanation.plot("intervals")),
-        (explanation.plot("mean_map"), explanation.plot("intervals")),
+        (explanation.plot("map", of="mean"), explanation.plot("intervals")),
         eblime.plot.poster.poster(explanation).axes[0:3:2],
     ):
         listed = [tick.get_text().split(",")[0] for tick in right.get_yticklabels()]
@@ -198,10 +234,10 @@ def large():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["map", "mean_map", "uncertainty", "top_k", "sign"])
-def test_large_photos_are_drawn_at_screen_resolution(large, kind):
+@pytest.mark.parametrize("of", ["importance", "mean", "uncertainty", "top_k", "sign"])
+def test_large_photos_are_drawn_at_screen_resolution(large, of):
     """Arrays have at most 1,000 pixels per side; the axes keep the image's coordinates."""
-    drawn = large.plot(kind)
+    drawn = large.plot("map", of=of)
 
     assert all(max(image.get_array().shape[:2]) <= 1001 for image in drawn.get_images())
     assert drawn.get_xlim() == (-0.5, 3000.5)
@@ -223,10 +259,10 @@ def test_reduced_photo_is_the_mean_of_its_blocks():
     ):
         scene = ImageScene(shown=shown, hidden=shown, labels=None, channel_axis=axis)
         whole, small = scene.photo(), scene.photo(10)
-        down, across = whole.shape[0] // small.shape[0], 4
+        down, across = min(4, len(whole)), 4
 
         assert small.shape[1] == 10
-        for row in range(small.shape[0]):
+        for row in range(len(whole) // down):
             for column in range(10):
                 block = whole[row * down :, column * across :][:down, :across]
                 np.testing.assert_allclose(small[row, column], block.mean(axis=(0, 1)))
@@ -302,7 +338,7 @@ def inside(figure, text):
 def test_long_class_names_stay_inside_the_figure(shape):
     """Labels and titles are not cut off, in single plots and in the poster."""
     e = strip(*shape)
-    figures = [e.plot(kind).figure for kind in ("map", "mean_map", "intervals", "convergence")]
+    figures = [e.plot(kind).figure for kind in ("map", "intervals", "convergence")]
     figures.append(eblime.plot.poster.poster(e))
 
     for figure in figures:

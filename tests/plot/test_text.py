@@ -1,10 +1,14 @@
 """A text with shaded words."""
 
+import re
+
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 import eblime
+from eblime.plot.style import uncertain
 
 TEXT = "A witty film with good music and a good cast, and hardly ever boring."
 
@@ -34,6 +38,20 @@ def test_words_are_as_far_apart_as_in_print(inches):
 
     assert_allclose(steps, max(widths), atol=1.0)
     assert max(piece.get_window_extent().x1 for piece in pieces) <= 100 * inches
+
+
+def test_words_with_an_uncertain_sign_have_no_colour():
+    """Neither in the plot, nor in a notebook, nor on the page before its script runs."""
+    scores = np.random.default_rng(1)
+    e = eblime.TextExplainer(lambda texts: scores.random(len(texts)), n_masks=400).explain(TEXT)
+    certain = ~uncertain(e)
+    shades = [shade for shade in e.plot("text").collections if shade.get_alpha() > 0]
+    tints = re.findall(r"<mark data-feature=.(\d+).[^>]*rgba\([\d,]+,([\d.]+)\)", e._repr_html_())
+
+    assert not certain.all()
+    assert len(shades) == certain[[owner for owner in e.scene.owners if owner >= 0]].sum()
+    assert len(tints) == sum(owner >= 0 for owner in e.scene.owners)
+    assert not any(float(share) and not certain[int(j)] for j, share in tints)
 
 
 def test_shades_cover_their_words():

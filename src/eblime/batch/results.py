@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,11 @@ from scipy import stats
 
 from eblime import registry
 from eblime._checks import check_level
+from eblime._text import name_outputs
 from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
+    DETAILS,
     map_parts,
     part_count,
     part_files,
@@ -36,14 +39,13 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from matplotlib.axes import Axes
 
-__all__ = ["Run", "open_run"]
-
 By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 _BLOCK = 100_000  # rows read at a time
-_ESTIMATES = ["input", "target", "prediction", "feature", "mean", "sd", "estimate", "se"]
+_ESTIMATES = ["input", "target", "label", "prediction", "place", "feature"]
+_ESTIMATES += ["mean", "sd", "estimate", "se"]
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
@@ -126,15 +128,15 @@ class Run:
 
         run, files = self._parts()
         if verify:
-            for _ in map_parts(lambda k, f: read_table(self.location, run, k, f, ["error"]), files):
+            for _ in map_parts(lambda name: read_table(self.location, run, name, ["error"]), files):
                 pass
         system, path = self.location.open()
-        paths = [f"{path}/{name}" for name in files.values()]
+        paths = [f"{path}/{name}" for name in files]
         return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
 
-    def _parts(self) -> tuple[str, dict[int, str]]:
+    def _parts(self) -> tuple[str, list[str]]:
         """The id of the run, and the files of the finished parts, at least one."""
-        files = part_files(self.location)
+        files = [*part_files(self.location).values()]
         if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
         return read_manifest(self.location)["run"], files
@@ -142,7 +144,9 @@ class Run:
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
 
-        The whole run is read into memory; `pieces` reads one part after another.
+        Columns that no input has, such as pixels for a table or the question for an image, are left
+        out unless they are named. The whole run is read into memory; `pieces` reads one part after
+        another.
 
         Parameters
         ----------
@@ -152,9 +156,10 @@ class Run:
         order = ["input", "target", "place"]
         wanted = None if columns is None else list(dict.fromkeys([*columns, *order]))
         (rows,) = self._blocks(wanted, size=None)
-        if not _is_sorted(*(rows[name].to_numpy() for name in order)):
-            rows = rows.sort_values(order, ignore_index=True)
-        return rows if columns is None else rows[list(columns)]
+        rows = rows.sort_values(order, ignore_index=True)
+        if columns is not None:
+            return rows[list(columns)]
+        return rows.drop(columns=[c for c in ("question", *DETAILS) if rows[c].isna().all()])
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """The rows of `frame`, one part at a time; all rows of an input are in the same part.
@@ -177,8 +182,8 @@ class Run:
         run, files = self._parts()
         wanted = None if columns is None else [*columns, "error"]
 
-        def read(part: int, name: str) -> Any:
-            table = read_table(self.location, run, part, name, wanted)
+        def read(name: str) -> Any:
+            table = read_table(self.location, run, name, wanted)
             return table.filter(table.column("error").is_null()).drop_columns(["error"])
 
         def flush() -> Any:
@@ -199,8 +204,8 @@ class Run:
         pa, _ = arrow()
         run, files = self._parts()
 
-        def failed(part: int, name: str) -> Any:
-            table = read_table(self.location, run, part, name, ["input", "name", "error"])
+        def failed(name: str) -> Any:
+            table = read_table(self.location, run, name, ["input", "name", "error"])
             return table.filter(table.column("error").is_valid())
 
         table: pd.DataFrame = pa.concat_tables(map_parts(failed, files)).to_pandas()
@@ -250,6 +255,8 @@ class Run:
             - `positive`, `negative`: the share of inputs with an importance above and below zero,
               each with `_low` and `_high`.
             - `inputs`: how many inputs have the feature.
+            - `output`: without `by`, what the importances are for. The default `targets=1` explains
+              the predicted class of each input, and means over several classes mix their signs.
 
         Notes
         -----
@@ -268,7 +275,11 @@ class Run:
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
         """
         level = check_level("prob", prob)
-        return _summary_table(self._importances(by), level, grouped=by is not None)
+        labels = Counter[str]()
+        table = _summary_table(self._importances(by, labels), level, grouped=by is not None)
+        if by is not None:
+            return table
+        return table.assign(output=name_outputs(labels, predicted=self.settings["targets"] == 1))
 
     def compare(
         self,
@@ -327,7 +338,9 @@ class Run:
             words = {run._estimand(int(common[0])) for run in (self, other)} - {None}
             if len(words) > 1:
                 warn_user("The runs estimate different quantities, so compare ranks, not sizes.")
-        one, two = (run._importances(None, common, k) for k, run in enumerate((self, other)))
+        one, two = (
+            run._importances(None, only=common, seed=k) for k, run in enumerate((self, other))
+        )
         return _comparison_table(one.get("all", {}), two.get("all", {}), level)
 
     def _estimand(self, number: int) -> str | None:
@@ -337,15 +350,26 @@ class Run:
         except (FileNotFoundError, ValueError):
             return None
 
-    def _importances(self, by: By, only: IntArray | None = None, seed: int = 0) -> Found:
-        """Importance of each feature over the inputs of each group, or over `only` some inputs."""
+    def _importances(
+        self,
+        by: By,
+        labels: Counter[str] | None = None,
+        only: IntArray | None = None,
+        seed: int = 0,
+    ) -> Found:
+        """Importance of each feature over the inputs of each group, or over `only` some inputs.
+
+        Adds to `labels` how many explanations each output has.
+        """
         import pandas as pd
 
         count = int(self.settings["count"])
-        group_of, names = _grouping(by, count), ["group", "feature"]
+        (columns, group_of), names = _grouping(by, count), ["group", "feature"]
         share = min(1.0, MOST / max(count, 1))
         kept, totals = [], []
-        for rows in self._blocks([*_ESTIMATES, *_columns_of(by)]):
+        for rows in self._blocks([*_ESTIMATES, *columns]):
+            if labels is not None:
+                labels.update(rows["label"][rows["place"] == 0])
             table = _estimates(rows.assign(group=group_of(rows)))
             table = table if only is None else table[np.isin(table["input"], only)]
             weight, estimate = table["weight"], table["estimate"]
@@ -464,40 +488,24 @@ def _correct(
     )
 
 
-def _columns_of(by: By) -> list[str]:
-    """The columns that decide the groups, besides those of the estimates."""
-    if isinstance(by, str):
-        return ["label"] if by == "label" else ["value", "bin"]
-    return ["name"] if isinstance(by, Mapping) else []
-
-
-def _is_sorted(*keys: IntArray) -> bool:
-    """Whether rows are in the order of their first key, then of their second, and so on."""
-    tied = np.ones(max(len(keys[0]) - 1, 0), dtype=bool)
-    for key in keys:
-        step = np.diff(key)
-        if (tied & (step < 0)).any():
-            return False
-        tied &= step == 0
-    return True
-
-
-def _grouping(by: By, count: int) -> Callable[[Any], Any]:
-    """From rows to the group of each."""
+def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
+    """The columns that decide the groups, and a function from rows to the group of each."""
     if by is None:
-        return lambda rows: "all"
+        return [], lambda rows: "all"
     if isinstance(by, str):
-        return lambda rows: rows["label"] if by == "label" else _groups_of_column(rows, by)
+        if by == "label":
+            return [], lambda rows: rows["label"]
+        return ["value", "bin"], lambda rows: _groups_of_column(rows, by)
     if isinstance(by, Mapping):
         if not by:
             raise ValueError("`by` must name the group of at least one input; got an empty one.")
-        return lambda rows: rows["input"].map(by).fillna(rows["name"].map(by))
+        return ["name"], lambda rows: rows["input"].map(by).fillna(rows["name"].map(by))
     listed = np.asarray(by, dtype=object)
     if listed.shape != (count,):
         raise ValueError(
             f"`by` must have one group for each of the {count} inputs; got shape {listed.shape}."
         )
-    return lambda rows: listed[rows["input"].to_numpy()]
+    return [], lambda rows: listed[rows["input"].to_numpy()]
 
 
 def _groups_of_column(rows: pd.DataFrame, column: str) -> pd.Series[Any]:

@@ -10,6 +10,10 @@ fit without it is `e_i / (1 - h_ii)`. In the left singular basis U of the weight
 
 the term `w_i / sum w` with a free intercept only. All parts of the second line are positive, so
 that no digit is lost where the fit meets every score. O(N r) for each lambda.
+
+A mask and its complement are left out together: their scores have the same even part, so the fit
+with one of them predicts the other worse than a mask that was not asked. The two rows are replaced
+by half their sum and half their difference, up to a factor, and the numbers above by 2 x 2 blocks.
 """
 
 from __future__ import annotations
@@ -17,26 +21,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
-from eblime._types import BoolArray, FloatArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.lam import gauss_rule
 from eblime.core.mixture import Mixture
 
-__all__ = [
-    "ROUNDING",
-    "HeldOut",
-    "held_out_r2",
-    "is_constant",
-    "leave_one_out",
-    "power_of_two",
-    "relative_range",
-    "score_range",
-    "share_of_others",
-    "weighted_r2",
-]
+if TYPE_CHECKING:
+    from eblime.core.pairs import Pairs
 
 ROUNDING = 4 * float(np.finfo(float).eps)  # relative range at which scores count as equal
 _LAMBDAS = 30  # values that replace the law of lambda
@@ -115,16 +110,29 @@ def weighted_r2(scores: FloatArray, weights: FloatArray, missed: FloatArray) -> 
     return 1 - float(weights @ missed**2) / float(weights @ (scores - centre) ** 2)
 
 
-def held_out_r2(scores: FloatArray, weights: FloatArray, missed: FloatArray) -> float:
+def held_out_r2(
+    scores: FloatArray, weights: FloatArray, missed: FloatArray, pairs: Pairs | None = None
+) -> float:
     """`1 - sum w_i missed_i^2 / sum w_i (y_i - ybar_(-i))^2`, each (n,), all weights positive.
 
     `missed` is `y_i - yhat_(-i)`, and `ybar_(-i)` the weighted mean of the other scores, so that a
-    prediction by that mean has an R^2 of zero.
+    prediction by that mean has an R^2 of zero. `pairs` are left out together.
     """
-    total = _centre(scores, weights) / share_of_others(weights)
+    total = from_others(_centre(scores, weights), weights, pairs)
     top = float(np.abs(total).max())
     shares = weights / weights.max()
     return 1 - float(shares @ (missed / top) ** 2) / float(shares @ (total / top) ** 2)
+
+
+def from_others(centred: FloatArray, weights: FloatArray, pairs: Pairs | None) -> FloatArray:
+    """`y_i - ybar_(-i)`, (n,), from scores minus their weighted mean; pairs leave out both rows."""
+    total = centred / share_of_others(weights)
+    if pairs is not None and len(pairs.first) > 1:  # else nothing is left
+        first, second = pairs.first, pairs.second
+        rest = weights.sum() - weights[first] - weights[second]
+        shift = (weights[first] * centred[first] + weights[second] * centred[second]) / rest
+        total[first], total[second] = centred[first] + shift, centred[second] + shift
+    return np.asarray(total)
 
 
 def leave_one_out(
@@ -134,6 +142,7 @@ def leave_one_out(
     law: Mixture,
     *,
     flat: bool,
+    pairs: Pairs | None = None,
     only: BoolArray | None = None,
 ) -> FloatArray:
     """`y_i - yhat_(-i)`, (n,): the posterior mean without row i, lambda integrated out.
@@ -147,8 +156,10 @@ def leave_one_out(
         The law of the coefficients.
     flat
         Whether a free intercept was integrated out.
+    pairs
+        Rows that are left out together; None leaves out one at a time.
     only
-        Which rows to predict, (n,); all of them if None.
+        Which rows to predict, (n,), both of a pair or none; all of them if None.
 
     Notes
     -----
@@ -160,33 +171,77 @@ def leave_one_out(
     left = (root[:, None] * rows) @ (law.basis / np.sqrt(d))  # (n, r)
     k, full = left.T @ y, len(d) == len(root) - flat
     spare = share_of_others(weights) if flat else np.ones(len(root))
+    mean = flat * root / np.sqrt(weights.sum())  # the column of the intercept
+    first, second = np.empty((2, 0), np.intp)
+    if pairs is not None and len(pairs.first) > 1:  # of one pair, nothing would be left
+        first, second = pairs.first, pairs.second
     if only is not None:
-        left, y, spare, root = left[only], y[only], spare[only], root[only]
-    power = left**2
-    spare = spare - power.sum(axis=1)
+        left, y, spare, mean, root = left[only], y[only], spare[only], mean[only], root[only]
+        place = np.cumsum(only) - 1
+        first, second = place[first[only[first]]], place[second[only[first]]]
+    for values in (left, y, mean):
+        _reflect(values, first, second)
+    both = np.concatenate([first, second])
+    spare[both] = 1 - mean[both] ** 2
+    spare = spare - (left**2).sum(axis=1)
     met = (spare < _MET) | full
     spare, beyond = np.where(met, 0.0, spare), np.where(met, 0.0, y - left @ k)
+    across = left[first] * left[second]
+    shared = mean[first] * mean[second] + across.sum(axis=1)
+    shared[met[first] | met[second]] = 0.0
     x, chances = gauss_rule(np.log(law.lam.nodes), law.lam.weights, _LAMBDAS)
     shrink = 1 / (1 + d / np.exp(x)[:, None])
-    free = spare[:, None] + power @ shrink.T  # (n, L), 1 - h_ii
-    missed = (beyond[:, None] + (left * k) @ shrink.T) / free
+    free = spare[:, None] + left**2 @ shrink.T  # (n, L), 1 - h_ii
+    error = beyond[:, None] + (left * k) @ shrink.T
+    cross = across @ shrink.T - shared[:, None]
+    missed, volume = without_each(error, free, cross, first, second)
     if len(x) > 1:
-        chances = _chances(law, x, chances, missed, free)
+        fall, size = error * missed, np.ones(len(root))
+        fall[both], size[both] = np.tile(fall[first] + fall[second], (2, 1)), 2
+        chances = _chances(law, x, chances, fall, volume, size[:, None])
+    _reflect(missed, first, second)
     return np.asarray((chances * missed).sum(axis=1) / root)
 
 
-def _chances(
-    law: Mixture, x: FloatArray, chances: FloatArray, missed: FloatArray, free: FloatArray
-) -> FloatArray:
-    """Posterior of x = log(lambda) without row i, (n, L), from the one with it, (L,).
+def without_each(
+    error: FloatArray, free: FloatArray, cross: FloatArray, first: IntArray, second: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """`(I - B)^-1 e` of each row or pair, with B its block of leverages, and `|I - B|`.
 
-    Without row i, `|M|` is multiplied by `w_i (1 - h_ii)`, Q falls by `e_i^2 / (1 - h_ii)` and
-    there is one degree of freedom less.
+    `free` is the diagonal of I - B for each row, `cross` the element beside it for each pair.
+    """
+    missed, volume = error / free, free.copy()
+    a, b = free[first], free[second]
+    volume[first] = volume[second] = det = np.maximum(a * b - cross**2, 1e-12 * a * b)
+    missed[first] = (b * error[first] - cross * error[second]) / det
+    missed[second] = (a * error[second] - cross * error[first]) / det
+    return missed, volume
+
+
+def _reflect(values: FloatArray, first: IntArray, second: IntArray) -> None:
+    """Replace the rows of pairs by their sum and difference, over sqrt(2); twice is nothing."""
+    one, two = values[first], values[second]
+    values[first], values[second] = (one + two) / np.sqrt(2), (one - two) / np.sqrt(2)
+
+
+def _chances(
+    law: Mixture,
+    x: FloatArray,
+    chances: FloatArray,
+    fall: FloatArray,
+    volume: FloatArray,
+    size: FloatArray,
+) -> FloatArray:
+    """Posterior of x = log(lambda) without some rows, (n, L), from the one with them, (L,).
+
+    Without `size` rows, with residuals e and a block B of the leverages, `|M|` is multiplied by
+    their weights and `|I - B|`, which is `volume`; Q falls by `e' (I - B)^-1 e`, which is `fall`,
+    and there are `size` degrees of freedom less.
     """
     q, df = law.evidence.q(np.exp(x)), law.evidence.df
-    fall = np.minimum((missed / law.unit) ** 2 * free / q, 1 - 1e-12)
-    logs = np.log(np.maximum(chances, 1e-300)) + 0.5 * np.log(q / free)
-    return np.asarray(special.softmax(logs - 0.5 * (df - 1) * np.log1p(-fall), axis=1))
+    share = np.minimum(fall / law.unit**2 / q, 1 - 1e-12)
+    chance = np.log(np.maximum(chances, 1e-300)) + 0.5 * (size * np.log(q) - np.log(volume))
+    return np.asarray(special.softmax(chance - 0.5 * (df - size) * np.log1p(-share), axis=1))
 
 
 def _centre(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -11,8 +11,6 @@ from eblime._checks import check_count
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.local import GaussianCopula
 
-__all__ = ["RankBounds", "rank_draws", "rank_features", "rank_frequencies", "top_shares"]
-
 _BLOCK = 1 << 22  # numbers held at once
 _FIRST = 64  # draws that show how large the k-th importance is
 
@@ -64,6 +62,17 @@ def rank_draws(rng: np.random.Generator, beta: FloatArray, by: str) -> IntArray:
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, places[None], axis=1)
     return ranks
+
+
+def is_among_top(rng: np.random.Generator, beta: FloatArray, k: int, by: str) -> BoolArray:
+    """Whether each feature is among the k largest of each draw, (n, p): ranks of at most k."""
+    size = np.abs(beta) if by == "abs" else beta
+    least = np.partition(size, -k, axis=1)[:, -k, None]
+    chosen = np.asarray(size >= least)
+    tied = chosen.sum(axis=1) > k
+    if tied.any():
+        chosen[tied] = rank_draws(rng, beta[tied], by) <= k
+    return chosen
 
 
 def top_shares(

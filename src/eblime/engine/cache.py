@@ -26,8 +26,6 @@ from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.models.identity import fingerprint, named
 
-__all__ = ["AnswerCache", "CacheStats", "as_cache", "model_name"]
-
 T = TypeVar("T")
 
 _KEYS = 500  # in one query
@@ -175,7 +173,7 @@ class AnswerCache:
         )
 
     @contextmanager
-    def books(self, model: Any) -> Iterator[Callable[[Any], CacheBook]]:
+    def sections(self, model: Any) -> Iterator[Callable[[Any], CacheSection]]:
         """Open the file for one model; yields a function from an input to its answers.
 
         The function takes what decides a perturbed input besides its key; see
@@ -185,7 +183,7 @@ class AnswerCache:
         """
         name = self.for_model(model).model_id
 
-        def book_of(scope: Any) -> CacheBook:
+        def section_of(scope: Any) -> CacheSection:
             try:
                 digest = digest_of((name, scope), code=self.model_id is not None)
             except UnknownContentError as error:
@@ -193,10 +191,10 @@ class AnswerCache:
                     raise self._unknown("kind of input", error) from error
                 message = f"`cache` needs an input whose content can be compared: {error}."
                 raise TypeError(message) from error
-            return CacheBook(file, str(name), bytes.fromhex(digest), self.verify)
+            return CacheSection(file, str(name), bytes.fromhex(digest), self.verify)
 
         with closing(_OpenFile(self)) as file:
-            yield book_of
+            yield section_of
 
 
 def as_cache(cache: Any) -> AnswerCache | None:
@@ -219,7 +217,7 @@ def model_name(model: Any, cache: Any) -> str | None:
         return None if known is None else known.for_model(model).model_id
 
 
-class CacheBook:
+class CacheSection:
     """The answers of one model about one input; see `Book`."""
 
     def __init__(self, file: _OpenFile, model: str, digest: bytes, verify: int) -> None:
@@ -229,17 +227,34 @@ class CacheBook:
     def read(self, keys: Sequence[bytes]) -> Mapping[bytes, FloatArray]:
         """All outputs for each of these keys that is known."""
         short = {_short_key(key): key for key in keys}
-        found = self._file.attempt(lambda: self._read([*short]))
-        return {} if found is None else {short[key]: outputs for key, outputs in found.items()}
+        found = self._file.attempt(lambda: self._read([*short], size=8))
+        return {
+            short[key]: np.frombuffer(blob, dtype="<f8").astype(np.float64, copy=False)
+            for key, blob in (found or {}).items()
+        }
 
     def write(self, keys: Sequence[bytes], outputs: FloatArray) -> None:
         """Store all outputs, (n, outputs), in one transaction."""
-        if self._file.writes:
-            self._file.attempt(lambda: self._write([*map(_short_key, keys)], outputs))
+        blobs = [row.tobytes() for row in np.ascontiguousarray(outputs, dtype="<f8")]
+        self._store([*map(_short_key, keys)], blobs)
 
-    def _read(self, keys: Sequence[bytes]) -> dict[bytes, FloatArray]:
+    def read_text(self, key: bytes) -> str | None:
+        """The text that is stored under a key."""
+        found = self._file.attempt(lambda: self._read([_short_key(key)]))
+        return next(iter(found.values())).decode("utf8", "surrogatepass") if found else None
+
+    def write_text(self, key: bytes, text: str) -> None:
+        """Store a text."""
+        self._store([_short_key(key)], [text.encode("utf8", "surrogatepass")])
+
+    def _store(self, keys: Sequence[bytes], blobs: Sequence[bytes]) -> None:
+        """Write, unless the file cannot be written to."""
+        if self._file.writes:
+            self._file.attempt(lambda: self._write(keys, blobs))
+
+    def _read(self, keys: Sequence[bytes], size: int = 1) -> dict[bytes, bytes]:
         """Look keys up, some hundreds at a time, and compare the checksums."""
-        found: dict[bytes, FloatArray] = {}
+        found: dict[bytes, bytes] = {}
         for start in range(0, len(keys), _KEYS):
             some = keys[start : start + _KEYS]
             marks = ", ".join("?" * len(some))
@@ -249,15 +264,14 @@ class CacheBook:
                 [*some, self._digest],
             )
             for key, outputs, checksum in rows:
-                whole = isinstance(outputs, bytes) and len(outputs) % 8 == 0
+                whole = isinstance(outputs, bytes) and len(outputs) % size == 0
                 if not whole or checksum != self._checksum(key, outputs):
                     raise sqlite3.DatabaseError("an answer does not match its checksum")
-                found[key] = np.frombuffer(outputs, dtype="<f8").astype(np.float64, copy=False)
+                found[key] = outputs
         return found
 
-    def _write(self, keys: Sequence[bytes], outputs: FloatArray) -> None:
+    def _write(self, keys: Sequence[bytes], blobs: Sequence[bytes]) -> None:
         """Insert answers that are not there yet."""
-        blobs = [row.tobytes() for row in np.ascontiguousarray(outputs, dtype="<f8")]
         with _transaction(self._file.connection) as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO scopes (digest, model) VALUES (?, ?)",

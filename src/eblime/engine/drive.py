@@ -17,18 +17,13 @@ import numpy as np
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray
 from eblime.engine.calls import Caller, call_model, model_error
-from eblime.engine.questions import Draft, Question, Reply, open_books, open_model
+from eblime.engine.questions import PendingReply, Question, Reply, open_cache, open_model
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
 from eblime.models.adapt import with_reader
 from eblime.models.conversion import join_batches
 from eblime.protocols import Scene, Subject
 from eblime.stopping.rule import FIRST
-
-__all__ = [
-    *("Inline", "answer", "ask", "drive", "group_size", "output_of_input", "run"),
-    "score_of_input",
-]
 
 _MAX_ROWS = 32_768  # perturbed inputs in one call
 _MAX_SESSIONS = 256  # sessions that share calls
@@ -182,40 +177,42 @@ def ask(sessions: Sequence[Session]) -> list[Reply]:
     settings = sessions[0].state.settings
     if len(questions) == 1:
         return [answer(settings, sessions[0].state.subject.scene, questions[0])]
-    with open_books(settings) as book_of:
-        drafts = [Draft(question, book_of(question.neighbourhood)) for question in questions]
-        asking = [draft for draft in drafts if len(draft.again) or len(draft.asked)]
+    with open_cache(settings) as section_of:
+        pending = [
+            PendingReply(question, section_of(question.neighbourhood)) for question in questions
+        ]
+        asking = [reply for reply in pending if len(reply.again) or len(reply.asked)]
         replied = dict(zip(map(id, asking), _enter_scores(settings, asking), strict=True))
-    sent = [replied.get(id(draft), (0, 0)) for draft in drafts]
+    sent = [replied.get(id(reply), (0, 0)) for reply in pending]
     return [
-        draft.reply(batch_size=size, calls=calls)
-        for draft, (size, calls) in zip(drafts, sent, strict=True)
+        reply.complete(batch_size=size, calls=calls)
+        for reply, (size, calls) in zip(pending, sent, strict=True)
     ]
 
 
-def _enter_scores(settings: LoopSettings, drafts: Sequence[Draft]) -> list[tuple[int, int]]:
-    """Ask what the drafts ask about; returns the size of each, and its inputs in all attempts."""
-    rows = [np.concatenate([draft.again, draft.asked]) for draft in drafts]
-    batches = [d.question.neighbourhood.inputs(some) for d, some in zip(drafts, rows, strict=True)]
+def _enter_scores(settings: LoopSettings, pending: Sequence[PendingReply]) -> list[tuple[int, int]]:
+    """Ask what the pending ask about; returns the size of each, and its inputs in all attempts."""
+    rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
+    batches = [d.question.neighbourhood.inputs(some) for d, some in zip(pending, rows, strict=True)]
     try:
-        joined = [(join_batches(batches), drafts)] if batches else []
+        joined = [(join_batches(batches), pending)] if batches else []
     except (TypeError, ValueError):  # such as arrays of different lengths
-        joined = [(batch, [draft]) for batch, draft in zip(batches, drafts, strict=True)]
+        joined = [(batch, [reply]) for batch, reply in zip(batches, pending, strict=True)]
     found = []
     for batch, group in joined:
-        sizes = [len(draft.again) + len(draft.asked) for draft in group]
+        sizes = [len(reply.again) + len(reply.asked) for reply in group]
         tries = [
-            draft.question.budget // size
-            for draft, size in zip(group, sizes, strict=True)
-            if draft.question.budget is not None
+            reply.question.budget // size
+            for reply, size in zip(group, sizes, strict=True)
+            if reply.question.budget is not None
         ]
         limit = sum(sizes) * min(tries) if tries else sys.maxsize
         caller = Caller(settings.model, settings.calls, limit)
         scores = call_model(caller, batch, sum(sizes))
-        for draft, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
-            n = len(draft.again)
-            draft.check_again(some[:n])
-            draft.enter(slice(0, len(draft.asked)), some[n:])
+        for reply, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
+            n = len(reply.again)
+            reply.check_again(some[:n])
+            reply.enter(slice(0, len(reply.asked)), some[n:])
             found.append((len(some), len(some) * caller.sent // sum(sizes)))
     return found
 

@@ -12,13 +12,11 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.engine.batches import Batches
-from eblime.engine.cache import CacheBook, as_cache
+from eblime.engine.cache import CacheSection, as_cache
 from eblime.engine.calls import Caller, ModelError, OverBudgetError, model_error
 from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels, columns_of
 from eblime.protocols import INPUT_ITSELF, Neighbourhood, Scene
-
-__all__ = ["Draft", "Question", "Remembered", "Reply", "open_books", "open_model"]
 
 OVER_BUDGET = "the number of model calls allowed by max_calls was reached"
 INTERRUPTED = "interrupted by the user"
@@ -56,8 +54,8 @@ class Reply:
     verified: bool = False  # the model was asked about stored answers again
 
 
-class Draft:
-    """A reply in the making: which answers are known, what has to be asked, and what came.
+class PendingReply:
+    """Collects the scores for one question: which are known, and which have to be asked.
 
     Perturbed inputs that are the same are asked once, and not at all if an earlier round or the
     cache knows the answer.
@@ -77,29 +75,26 @@ class Draft:
     """
 
     def __init__(
-        self, question: Question, book: CacheBook | None = None, *, shuffle: bool = False
+        self, question: Question, section: CacheSection | None = None, *, shuffle: bool = False
     ) -> None:
         rows, near = question.rows, question.neighbourhood
-        self.question, self._book = question, book
+        self.question, self._section = question, section
         n_before = 0 if question.before is None else len(question.before)
         numbers = np.concatenate([[INPUT_ITSELF], np.arange(n_before), rows]).astype(np.intp)
-        keys, numbered = near.keys(numbers), dict[bytes, int]()
-        every = [numbered.setdefault(key, k) for k, key in enumerate(keys)]
-        first = np.array(every[1 + n_before :], dtype=np.intp)
-        # the first of each among those in question; those that are the input itself, or were asked
-        # before, have an answer
-        self._earlier = first - 1  # number before this question; -1 is the input itself
-        self._source = _sources(first - 1 - n_before)
-        own = self._source == np.arange(len(rows))
+        keys = near.keys(numbers)
+        # the number of the first input that is the same; -1 is the input itself
+        self._earlier = _first_equal(keys)[1 + n_before :] - 1
+        known, places = self._earlier < n_before, np.arange(len(rows))  # asked before
+        self._known = np.flatnonzero(known)
+        self._source = np.where(known, places, self._earlier - n_before)
         self._repeats = np.bincount(self._source, minlength=len(rows))
-        wanted = np.flatnonzero(own & (self._earlier >= n_before))
-        self._known = np.flatnonzero(own & (self._earlier < n_before))
+        wanted = np.flatnonzero(~known & (self._source == places))
         self._stored: dict[int, FloatArray] = {}  # by position, and `INPUT_ITSELF`
-        if book is not None:
+        if section is not None:
             self._itself, self._keys = keys[0], keys[1 + n_before :]
-            self._stored = self._read(book, wanted)
+            self._stored = self._read(section, wanted)
         self.asks_itself = question.opening is None and INPUT_ITSELF not in self._stored
-        self._again = [] if book is None else self._choose_again(book)
+        self._again = [] if section is None else self._choose_again(section)
         self.again = np.array([rows[k] if k >= 0 else k for k in self._again], np.intp)
         todo = wanted[[k not in self._stored for k in wanted]] if self._stored else wanted
         left = len(todo)
@@ -121,12 +116,12 @@ class Draft:
             self._open(self._stored[INPUT_ITSELF])
         self.n_answered = int(self._repeats[self._done].sum())
 
-    def _read(self, book: CacheBook, wanted: IntArray) -> dict[int, FloatArray]:
+    def _read(self, section: CacheSection, wanted: IntArray) -> dict[int, FloatArray]:
         """Stored answers by position, and that of the input itself, `INPUT_ITSELF`."""
         keys = {self._keys[k]: int(k) for k in wanted} | {self._itself: INPUT_ITSELF}
-        return {keys[key]: found for key, found in book.read([*keys]).items()}
+        return {keys[key]: found for key, found in section.read([*keys]).items()}
 
-    def _choose_again(self, book: CacheBook) -> list[int]:
+    def _choose_again(self, section: CacheSection) -> list[int]:
         """Positions of stored answers to ask about again, once for each explanation."""
         question = self.question
         if question.opening is not None and question.opening.verified:
@@ -135,7 +130,7 @@ class Draft:
         if not stored and question.opening is None and INPUT_ITSELF in self._stored:
             stored = [INPUT_ITSELF]
         shuffled: list[int] = np.random.default_rng().permutation(stored).astype(int).tolist()
-        return shuffled[: book.verify][: question.budget]
+        return shuffled[: section.verify][: question.budget]
 
     def _open(self, original: FloatArray) -> None:
         """Enter the scores of the input itself, and every answer that is known already."""
@@ -146,7 +141,7 @@ class Draft:
             if question.opening is None
             else question.opening.columns
         )
-        if self._book is None:
+        if self._section is None:
             self.columns_to_fetch = self.columns
         self._scores = np.empty((len(self._source), len(self.columns)))
         earlier = self._earlier[self._known]
@@ -188,13 +183,13 @@ class Draft:
         opens = self.asks_itself and span.start == 0
         start, stop = (bound - self.asks_itself for bound in (span.start, span.stop))
         positions = self._todo[max(0, start) : stop]
-        if self._book is not None:
+        if self._section is not None:
             keys = [self._keys[k] for k in positions]
-            self._book.write([self._itself, *keys] if opens else keys, scores)
+            self._section.write([self._itself, *keys] if opens else keys, scores)
         if opens:
             self._open(scores[0])
             scores = scores[1:]
-        if opens or whole or self._book is not None:
+        if opens or whole or self._section is not None:
             scores = scores[:, self.columns]
         self._scores[positions], self._done[positions] = scores, True
         self.n_answered = int(self._repeats[self._done].sum())
@@ -204,7 +199,7 @@ class Draft:
         """Whether the answers are enough to end the questions early."""
         return self.original is not None and int(self._done.sum()) >= self.question.least
 
-    def reply(self, *, batch_size: int, calls: int, stopped: str | None = None) -> Reply:
+    def complete(self, *, batch_size: int, calls: int, stopped: str | None = None) -> Reply:
         """The reply; with a reason where some perturbed inputs have no answer."""
         assert self.original is not None  # the input itself is known, or it is asked first
         answered = np.flatnonzero(self._done[self._source])
@@ -220,16 +215,10 @@ class Draft:
         )
 
 
-def _sources(first: IntArray) -> IntArray:
-    """For each input in question, the position of the first one that is the same among them.
-
-    `first` counts from the first input in question; what was known before is negative.
-    """
-    known = np.flatnonzero(first < 0)
-    _, index, group = np.unique(first[known], return_index=True, return_inverse=True)
-    found = first.copy()
-    found[known] = known[index[group]]
-    return found
+def _first_equal(keys: Sequence[bytes]) -> IntArray:
+    """For each key, the position of the first one that is the same."""
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(key, k) for k, key in enumerate(keys)], dtype=np.intp)
 
 
 def _check_outputs(stored: FloatArray, n: int) -> None:
@@ -248,12 +237,12 @@ class Remembered:
         self,
         caller: Caller,
         batches: Batches,
-        book_of: Callable[[Neighbourhood], CacheBook | None],
+        section_of: Callable[[Neighbourhood], CacheSection | None],
         report: Callable[[int], None],
     ) -> None:
         self._caller, self._batches, self._report = caller, batches, report
-        self._book_of = book_of
-        self._book: CacheBook | None = None
+        self._section_of = section_of
+        self._section: CacheSection | None = None
 
     def answer(self, question: Question) -> Reply:
         """Scores of the perturbed inputs in question; `question.targets` picks the outputs.
@@ -261,29 +250,29 @@ class Remembered:
         A budget or, with `partial`, Ctrl-C may leave the last of them without an answer.
         """
         caller, batches, near = self._caller, self._batches, question.neighbourhood
-        self._book = self._book or self._book_of(near)
-        draft = Draft(question, self._book, shuffle=caller.calls.partial)
-        before, reported, stopped = caller.sent, draft.n_answered, None
+        self._section = self._section or self._section_of(near)
+        reply = PendingReply(question, self._section, shuffle=caller.calls.partial)
+        before, reported, stopped = caller.sent, reply.n_answered, None
         caller.limit = sys.maxsize if question.budget is None else before + question.budget
-        if len(draft.again):  # before anything else is asked or stored
-            draft.check_again(np.concatenate([s for _, s in batches.answer(near, draft.again)]))
+        if len(reply.again):  # before anything else is asked or stored
+            reply.check_again(np.concatenate([s for _, s in batches.answer(near, reply.again)]))
         self._report(reported)
         try:
-            for span, scores in batches.answer(near, draft.asked, draft):
-                draft.enter(span, scores, whole=False)
-                self._report(draft.n_answered - reported)
-                reported = draft.n_answered
+            for span, scores in batches.answer(near, reply.asked, reply):
+                reply.enter(span, scores, whole=False)
+                self._report(reply.n_answered - reported)
+                reported = reply.n_answered
         except KeyboardInterrupt:
-            if not (caller.calls.partial and draft.is_enough):
+            if not (caller.calls.partial and reply.is_enough):
                 raise
             stopped = INTERRUPTED
         except OverBudgetError as error:
-            if not draft.is_enough:
-                raise model_error(draft.asked, error.__cause__ or error) from error
-        if draft.original is None:
+            if not reply.is_enough:
+                raise model_error(reply.asked, error.__cause__ or error) from error
+        if reply.original is None:
             raise ModelError("`max_calls` was reached before the model answered.")
-        size = batches.size if len(draft.asked) else 0
-        return draft.reply(batch_size=size, calls=caller.sent - before, stopped=stopped)
+        size = batches.size if len(reply.asked) else 0
+        return reply.complete(batch_size=size, calls=caller.sent - before, stopped=stopped)
 
 
 @contextmanager
@@ -297,17 +286,17 @@ def open_model(
     """
     caller = Caller(settings.model, settings.calls)
     with ExitStack() as stack:
-        books = stack.enter_context(open_books(settings))
+        sections = stack.enter_context(open_cache(settings))
         batches = Batches(caller, scene, stack, steady=settings.steady)
-        yield Remembered(caller, batches, books, report)
+        yield Remembered(caller, batches, sections, report)
 
 
 @contextmanager
-def open_books(settings: LoopSettings) -> Iterator[Callable[[Neighbourhood], CacheBook | None]]:
+def open_cache(settings: LoopSettings) -> Iterator[Callable[[Neighbourhood], CacheSection | None]]:
     """A function from perturbed inputs to their stored answers, which are None without a cache."""
     cache = None if settings.calls.cache is None else as_cache(settings.calls.cache)
     if cache is None:
         yield lambda neighbourhood: None
         return
-    with cache.books(settings.model) as book_of:
-        yield lambda neighbourhood: book_of(neighbourhood.scope)
+    with cache.sections(settings.model) as section_of:
+        yield lambda neighbourhood: section_of(neighbourhood.scope)

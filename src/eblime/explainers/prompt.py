@@ -39,8 +39,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["PromptExplainer"]
-
 _MAX_MASKS = 2_000  # prompts, with a stop rule: they cost time or money
 _COLUMNS = ("question", "answer", "sources")
 
@@ -307,9 +305,11 @@ def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
         raise ValueError("`answer` must be given: the model has no method `generate`.")
     key, cache = prompt.encode("utf8", "surrogatepass"), as_cache(calls.cache)
     with ExitStack() as stack:
-        book = None if cache is None else stack.enter_context(cache.books(model))("written answers")
-        if book is not None and (known := book.read([key])):
-            return "".join(map(chr, known[key].astype(int))), 0  # stored by the codes of letters
+        section = (
+            None if cache is None else stack.enter_context(cache.sections(model))("written answers")
+        )
+        if section is not None and (known := section.read_text(key)) is not None:
+            return known, 0
         try:
             (answer,) = (caller := Caller(generate, calls)).answer([prompt], 1)
         except Exception as error:
@@ -318,8 +318,8 @@ def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
             raise ModelError(
                 "The model's answer to the prompt with all sources is empty; give `answer`."
             )
-        if book is not None:
-            book.write([key], np.array([[*map(ord, answer)]], dtype=np.float64))
+        if section is not None:
+            section.write_text(key, answer)
     return answer, caller.sent
 
 

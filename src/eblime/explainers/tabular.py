@@ -14,8 +14,6 @@ from eblime.domains.tabular.row import TableSubject, open_row, open_sparse_row
 from eblime.domains.tabular.table import SparseTable, as_table
 from eblime.explainers.base import BaseExplainer
 
-__all__ = ["TabularExplainer"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TabularExplainer(BaseExplainer):
@@ -92,7 +90,7 @@ class TabularExplainer(BaseExplainer):
         self._normalise(_group_of=group_of, _table=kept)
 
     @property
-    def description(self) -> dict[str, str]:
+    def description(self) -> dict[str, Any]:
         """How columns are hidden."""
         n, most = self.background.shape[0], self.rows_per_mask
         return {"background": f"{n} rows" if n <= most else f"{most} of {n} rows"}

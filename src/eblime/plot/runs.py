@@ -5,12 +5,15 @@ Points whose sign is uncertain are faint, so that noise is not read as signal.
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eblime._checks import check_count
+from eblime._text import name_outputs
 from eblime._types import FloatArray
 from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, rgb
 
@@ -19,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from eblime.batch.results import Run
-
-__all__ = ["beeswarm", "dependence"]
 
 _MOST = 1_500  # points per feature
 _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
@@ -71,7 +72,8 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
     drawn = axes(ax, (7.2, 1.3 + 0.42 * len(order)))
     width = float(rows["mean"].abs().max()) or 1.0
     for position, (feature, low) in enumerate(zip(order, ranked["low"], strict=True)):
-        points = _thin(rows[rows["feature"] == feature])
+        own = rows[rows["feature"] == feature]
+        points = _thin(own)
         height = position + _swarm(points["mean"].to_numpy(dtype=float) / width)
         colours = _colours(points) * [1, 1, 1, 1.0 if low > 0 else _UNUSED]
         drawn.scatter(points["mean"], height, c=colours, s=12, linewidths=0)
@@ -81,7 +83,7 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
         text.set_color(INK if low > 0 else NEUTRAL)
     drawn.set_ylim(-0.7, len(order) - 0.3)
     note = "faint: uncertain" + "; grey name: may not be used" * bool((ranked["low"] <= 0).any())
-    drawn.set_xlabel(f"importance for {_output(rows)}\n({note})")
+    drawn.set_xlabel(f"{_axis_name(run, own)}\n({note})")
     _value_bar(drawn)
     clean(drawn)
     return drawn
@@ -132,7 +134,7 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
     _bin_means(drawn, rows)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_xlabel(caption(feature))
-    drawn.set_ylabel(f"importance for {_output(rows)}")
+    drawn.set_ylabel(_axis_name(run, rows))
     across.label(drawn)
     drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     clean(drawn)
@@ -162,10 +164,11 @@ def _rows(run: Run, label: str | None) -> pd.DataFrame:
     return rows[rows["label"] == label]
 
 
-def _output(rows: pd.DataFrame) -> str:
-    """The name of the explained output, if it is the same for all rows."""
-    names = rows["label"].unique()
-    return caption(names[0]) if len(names) == 1 else "the explained output"
+def _axis_name(run: Run, rows: pd.DataFrame) -> str:
+    """The axis of the importances of one feature: for which output, or for each how often."""
+    predicted = run.settings["targets"] == 1
+    words = name_outputs(Counter(rows["label"]), predicted=predicted)
+    return textwrap.fill(f"importance for {caption(words, 120)}", 48)
 
 
 def _thin(rows: pd.DataFrame) -> pd.DataFrame:

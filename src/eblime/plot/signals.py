@@ -23,6 +23,7 @@ from eblime.plot.style import (
     needs_domain,
     sign_bar,
     sign_colour,
+    signed_shares,
     tick_shares,
     uncertain,
 )
@@ -31,10 +32,9 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Lane", "Picture", "picture_of", "signal_map", "signal_size"]
-
 CHANNELS = 12  # drawn at most
 _COLUMNS = 1000  # of a long signal: in each, a line from its least to its largest value
+_BOXES = 400  # of a channel
 _STRONGEST = 0.75  # opacity of the colour of the largest importance
 
 
@@ -108,6 +108,8 @@ def _lane(scene: Any, c: int) -> Lane:
         ).ravel()
     line = np.stack([at, (values - low) / (high - low)], axis=1)
     cuts = np.concatenate([[0], np.flatnonzero(np.diff(labels)) + 1, [n]])
+    if len(cuts) > _BOXES:  # narrower than can be seen: some of them stand for all
+        cuts = np.linspace(0, n, _BOXES, dtype=np.intp)
     boxes = [
         (int(labels[a]), float(edges[a]), 0.0, float(edges[b] - edges[a]), 1.0)
         for a, b in pairwise(cuts.tolist())
@@ -144,9 +146,10 @@ def signal_map(
 ) -> Axes:
     """The signal: windows in green raise the score, those in orange lower it.
 
-    The colour is stronger where the importance is larger. A window is hatched if its 95 % interval
-    contains zero. Channels are drawn one above the other; of more than `channels`, those with the
-    largest importances. Frequency bands are drawn on the spectrogram, each equally high.
+    The colour is stronger where the importance is larger. A window is hatched, without colour, if
+    its 95 % interval contains zero. Channels are drawn one above the other; of more than
+    `channels`, those with the largest importances. Frequency bands are drawn on the spectrogram,
+    each equally high.
 
     Examples
     --------
@@ -160,8 +163,8 @@ def signal_map(
     """
     check_count("channels", channels)
     picture = picture_of(explanation, channels)
-    mean, unsure = explanation.posterior.mean, uncertain(explanation)
-    most = float(np.abs(mean).max()) or 1.0
+    shares, unsure = signed_shares(explanation), uncertain(explanation)
+    most = float(np.abs(explanation.posterior.mean).max()) or 1.0
     drawn = axes(ax, _size(picture))
     start, span = picture.ends[0], picture.ends[1] - picture.ends[0]
     n = len(picture.lanes)
@@ -173,7 +176,7 @@ def signal_map(
             drawn.imshow(lane.shades, extent=extent, aspect="auto", origin="lower", **grey)
         for j, left, lower, width, height in lane.boxes:
             box = (start + span * left, floor + lower), span * width, height
-            _shade(drawn, box, mean[j] / most, hatched=bool(unsure[j]))
+            _shade(drawn, box, shares[j], hatched=bool(unsure[j]))
         thin: Any = {"lw": 0.4, "alpha": 0.6} if lane.dense else {"lw": 0.9}
         at, up = lane.line.T
         drawn.plot(start + span * at, floor + up, color=INK, **thin)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eblime._text import printable
-from eblime._types import BoolArray
+from eblime._types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,23 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from eblime.results.explanation import Explanation
-
-__all__ = [
-    *(
-        "AGAINST",
-        "COLOURS",
-        "FAVOUR",
-        "INK",
-        "LINES",
-        "MARK",
-        "NEUTRAL",
-        "axes",
-        "axis_label",
-        "caption",
-    ),
-    *("clean", "diverging", "in_notebook", "legend_below", "log_ticks", "needs_domain"),
-    *("new_figure", "rgb", "sign_bar", "sign_colour", "tick_shares", "title", "uncertain"),
-]
 
 FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermilion lowers it
 NEUTRAL, INK, MARK = "#767676", "#222222", "#0072B2"
@@ -124,6 +107,12 @@ def uncertain(explanation: Explanation) -> BoolArray:
         return np.zeros(post.n_features, dtype=bool)
     low, high = post.interval().T
     return np.asarray(~((low > 0) | (high < 0)))
+
+
+def signed_shares(explanation: Explanation) -> FloatArray:
+    """The importances divided by the largest, (p,): 0 where the 95 % interval contains zero."""
+    mean = explanation.posterior.mean
+    return np.where(uncertain(explanation), 0.0, mean / (np.abs(mean).max() or 1.0))
 
 
 def sign_colour(value: float) -> str:

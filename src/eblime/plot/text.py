@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from eblime._checks import check_count
 from eblime._text import printable, width
-from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, needs_domain, uncertain
+from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, needs_domain, signed_shares
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.transforms import Transform
-
-__all__ = ["highlighted", "text_size"]
 
 _MOST_LINES = 40
 _POINTS = 9  # the size of the font
@@ -25,9 +21,8 @@ _COLUMN = 0.602 * _POINTS / 72  # inches: the advance of DejaVu Sans Mono
 def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None = None) -> Axes:
     """The text: green words raise the score, orange words lower it; darker words have more effect.
 
-    The sources of a prompt are drawn as words are.
-
-    Words are underlined if their 95 % interval excludes zero. Lines have at most `columns`
+    The sources of a prompt are drawn as words are. A word has a colour and a line below it only if
+    its 95 % interval excludes zero. Lines have at most `columns`
     characters, fewer in narrow axes. Long texts are cut after 40 lines.
 
     Examples
@@ -43,10 +38,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     if scene.domain != "prompt":  # which is drawn in the same way, by its sources
         needs_domain(explanation, "text", 'plot("text")')
     check_count("columns", columns)
-    post = explanation.posterior
-    mean = post.mean
-    most = np.abs(mean).max() or 1.0
-    certain = post.has_spread & ~uncertain(explanation)
+    post, shares = explanation.posterior, signed_shares(explanation)
     columns = columns if ax is None else min(columns, _room(ax))
     placed, lines = _wrap(scene.pieces, scene.owners, columns)
     shown = min(lines, _MOST_LINES)
@@ -57,14 +49,14 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
         if line < shown:
             if owner >= 0 and text.strip():
                 ends = (start, start + width(text))
-                _shade(drawn, grid, line, ends, mean[owner] / most, certain=certain[owner])
+                _shade(drawn, grid, line, ends, shares[owner], certain=post.has_spread)
             safe = text.replace("$", r"\$")
             style: Any = {"family": "monospace", "fontsize": _POINTS, "color": INK}
             drawn.text(start, line + 0.5, safe, transform=grid, **style)
     cut = f"; first {shown} of {lines} lines" if lines > shown else ""
     drawn.set_title(
         f"{caption(explanation.label)}: {explanation.prediction:.3g}, {post.fit_label(2, 'R²')}\n"
-        f"green raises, orange lowers, underlined where certain{cut}",
+        f"green raises, orange lowers{', no colour: sign uncertain' * post.has_spread}{cut}",
         fontsize="small",
         loc="left",
     )
@@ -113,7 +105,7 @@ def _shade(
     alpha = 0.65 * abs(share)
     style: Any = {"color": colour, "transform": grid, "clip_on": False}  # words may end beyond
     drawn.fill_between(ends, line - 0.08, line + 0.72, alpha=alpha, linewidth=0, **style)
-    if certain:
+    if certain and share:
         drawn.plot(ends, [line + 0.82] * 2, linewidth=2, **style)
 
 

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
-from eblime.plot.maps import Canvas, painted
+from eblime.plot.maps import Canvas, painted, remarks
 from eblime.plot.style import (
-    AGAINST,
-    FAVOUR,
     axes,
     caption,
     diverging,
     needs_domain,
     sign_bar,
+    sign_colour,
+    signed_shares,
     tick_shares,
 )
 from eblime.results.explanation import Explanation
@@ -30,10 +30,9 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PLANES", "Sections", "projections", "sections_of", "slices"]
-
 PLANES = ((1, 2), (0, 2), (1, 0))  # the axes that go down and across in the slice along each axis
 _LONGEST = 256  # voxels drawn along an axis
+_VOXELS = 300_000  # of a region, whose centre is found from so many
 _FLATTEST = 0.3  # of the longest axis: the shortest that an axis is drawn
 _BEAMS = ("time", "ultrasound", "beam")  # names of the axis along which sound travels
 
@@ -93,9 +92,11 @@ class Sections:
 
     def centre(self, j: int) -> tuple[int, ...]:
         """The voxel of a feature that is nearest to its mean position."""
-        inside = np.argwhere(self.labels == j)
-        if not len(inside):  # smaller than a voxel that is drawn
+        places = np.flatnonzero(self.labels == j)
+        if not len(places):  # smaller than a voxel that is drawn
             return tuple(int(k) for k in np.argwhere(self.full == j)[0])
+        some = places[:: -(-len(places) // _VOXELS)]
+        inside = np.stack(np.unravel_index(some, self.labels.shape), axis=1)
         nearest = inside[((inside - inside.mean(axis=0)) ** 2).sum(axis=1).argmin()]
         return tuple(int(k * step + step // 2) for k, step in zip(nearest, self.steps, strict=True))
 
@@ -127,14 +128,15 @@ def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
     if signed:
         low, high = -max(-low, high), max(-low, high)
     channel = scene.channel_axis
-    if channel is None:
-        values = scene.shown[drawn].astype(np.float64)
-    else:
-        values = np.moveaxis(scene.shown, channel, 0)[(slice(None), *drawn)].mean(axis=0)
+    values = scene.shown[None] if channel is None else np.moveaxis(scene.shown, channel, 0)
+    values = values[(slice(None), *drawn)]
+    grey, span = np.empty(values.shape[1:], np.float32), max(high - low, 1e-300)
+    for k in range(len(grey)):  # a copy of a large volume would take much memory
+        grey[k] = (values[:, k].mean(axis=0, dtype=np.float64) - low) / span
     sizes = (1.0, 1.0, 1.0) if scene.spacing is None else tuple(scene.spacing)
     lengths = np.array(scene.labels.shape) * sizes
     return Sections(
-        grey=(values - low) / max(high - low, 1e-300),
+        grey=grey,
         labels=scene.labels[drawn],
         full=scene.labels,
         steps=steps,
@@ -165,8 +167,9 @@ def slices(
     >>> corner = lambda batch: batch[:, :4, :4, :4].mean(axis=(1, 2, 3))
     >>> explainer = eblime.VolumeExplainer(corner, segmentation=("blocks", {"n": 2}), hide=0)
     >>> e = explainer.explain(np.ones((8, 8, 8)), rng=0)
-    >>> eblime.plot.slices(e).get_title("left")
-    'output: top 5'
+    >>> print(eblime.plot.slices(e).get_title("left"))
+    output: top 5
+    grey outline: the 95 % interval contains zero
     """
     cut = sections_of(explanation)
     first = int(explanation.posterior.order()[0])
@@ -197,8 +200,8 @@ def projections(explanation: Explanation, *, top: int = 5, ax: Axes | None = Non
     >>> corner = lambda batch: batch[:, :4, :4, :4].mean(axis=(1, 2, 3))
     >>> explainer = eblime.VolumeExplainer(corner, segmentation=("blocks", {"n": 2}), hide=0)
     >>> e = explainer.explain(np.ones((8, 8, 8)), rng=0)
-    >>> eblime.plot.projections(e).get_title("left")
-    'output: top 5, projections'
+    >>> eblime.plot.projections(e, top=1).get_title("left")
+    'output: top 1, projections'
     """
     cut, order = sections_of(explanation, "projections"), explanation.posterior.order()
     panels = [cut.projection(axis, order) for axis in range(3)]
@@ -219,7 +222,7 @@ def _draw(
     """Three panels inside one pair of axes: below and on the right of the first, the others."""
     check_count("top", top)
     post = explanation.posterior
-    order, mean = post.order(), post.mean
+    order, shares = post.order(), signed_shares(explanation)
     deep, high, wide = cut.lengths
     gap = 0.22 * max(cut.lengths)
     total, tall = wide + gap + deep, high + gap + deep
@@ -230,9 +233,9 @@ def _draw(
     places = [(0, above, wide, high), (0, 0, wide, deep), (wide + gap, above, deep, high)]
     for axis, (panel, place) in enumerate(zip(panels, places, strict=True)):
         inset = drawn.inset_axes(place, transform=drawn.transData)
-        panel.show(inset, painted(panel, mean, order[:top]), aspect="auto")
+        panel.show(inset, painted(panel, shares, order[:top]), aspect="auto")
         for j in order[:top]:
-            panel.outline(inset, panel.labels == j, FAVOUR if mean[j] > 0 else AGAINST)
+            panel.outline(inset, panel.labels == j, sign_colour(shares[j]))
         _add_scales(inset, cut, axis)
         inset.set_title(caption(names[axis]), fontsize="small", loc="left", pad=3)
         if cross is not None:
@@ -240,9 +243,10 @@ def _draw(
             inset.axhline(cross[down], color="#0072B2", lw=0.8, ls=":")
             inset.axvline(cross[across], color="#0072B2", lw=0.8, ls=":")
     drawn.set_axis_off()
-    sign_bar(drawn, float(np.abs(mean).max()) or 1.0, "importance", diverging(0.75))
+    sign_bar(drawn, float(np.abs(post.mean).max()) or 1.0, "importance", diverging(0.75))
     words = f"top {min(top, len(order))}" + ("" if cross is not None else ", projections")
     title = f"{caption(explanation.label, 24)}: {words}"
+    title = "\n".join([title, *remarks(explanation, order[:top])])
     drawn.set_title(title, fontsize="medium", loc="left", pad=18)
     return drawn
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.plot.style import AGAINST, FAVOUR, rgb
+from eblime.plot.style import AGAINST, FAVOUR, rgb, sign_colour, signed_shares
 from eblime.posterior import Posterior
 from eblime.reporting.render import render
 from eblime.reporting.views import input_view
@@ -23,8 +23,6 @@ from eblime.results.notes import fit_sentence, notes
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-__all__ = ["fragment"]
 
 _ROWS = 10
 _NEUTRAL = "#888888"
@@ -50,7 +48,7 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
         label=shown.label,
         text=f"{shown.prediction:.4g}. {fit_sentence(shown)} {shown.estimand}",
         notes=notes(shown),
-        view=_add_styles(input_view(shown), post.mean),
+        view=_add_styles(input_view(shown), signed_shares(shown)),
     )
 
 
@@ -74,14 +72,12 @@ def _comparison(comparison: Comparison) -> str:
     """The most important features by every method, with 95 % intervals, as HTML."""
     first = comparison[comparison.methods[0]]
     if comparison.settings:
-        lines = comparison.sensitivity_table(between="\t").split("\n")
-        table = [line.split("\t") for line in lines]
         return str(
             render(
                 "choices.html.j2",
                 label=first.label,
                 prediction=first.prediction,
-                table=table,
+                table=comparison.sensitivity_cells(),
                 calls=comparison.total_calls,
                 notes=comparison.notes(),
             )
@@ -111,22 +107,20 @@ def _numbers(explanation: Explanation, order: IntArray) -> list[tuple[float, ...
     return [(float(post.mean[j]), *pair) for j, pair in zip(order, ends, strict=True)]
 
 
-def _add_styles(view: Markup, mean: FloatArray) -> Markup:
+def _add_styles(view: Markup, shares: FloatArray) -> Markup:
     """The view with a `style` in every tag that has a feature or a class of `_STYLES`.
 
     It is without what only the script of a page shows.
     """
     from markupsafe import Markup
 
-    largest = np.abs(mean).max() or 1.0
-
     def add_style(match: re.Match[str]) -> str:
         tag = match[0]
         feature = re.search(r'\sdata-feature="(\d+)"', tag)
         name = re.search(r'\sclass="([\w-]+)', tag)
         style = _STYLES.get(name[1], "") if name else ""
-        if feature and int(feature[1]) < len(mean):
-            style = _tint(mean[int(feature[1])] / largest)
+        if feature and int(feature[1]) < len(shares):
+            style = _tint(shares[int(feature[1])])
         if not style:
             return tag
         if ' style="' in tag:
@@ -139,7 +133,7 @@ def _add_styles(view: Markup, mean: FloatArray) -> Markup:
 
 def _tint(share: float) -> str:
     """The style of a feature with that share of the largest importance, for HTML and for SVG."""
-    colour = ",".join(str(round(255 * part)) for part in rgb(FAVOUR if share > 0 else AGAINST))
+    colour = ",".join(str(round(255 * part)) for part in rgb(sign_colour(share)))
     return (
         f"background-color:rgba({colour},{0.6 * abs(share):.2f});color:inherit;"
         f"padding:.1em;border-radius:.2em;fill:rgb({colour});fill-opacity:{0.75 * abs(share):.2f}"

@@ -18,7 +18,7 @@ from eblime._text import printable
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.plot.maps import Canvas
 from eblime.plot.signals import picture_of
-from eblime.plot.style import AGAINST, FAVOUR, uncertain
+from eblime.plot.style import sign_colour, signed_shares, uncertain
 from eblime.plot.volumes import PLANES, sections_of
 from eblime.reporting.render import render
 from eblime.results.explanation import Explanation
@@ -26,16 +26,12 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = [
-    *("MOST", "image_view", "input_view", "outlines", "prompt_view", "signal_view"),
-    *("text_view", "thumbnail", "volume_view"),
-]
-
 MOST = 250  # features with all their numbers; a page stays below 400 KB
 _LONGEST = 640  # units along the longer side of the outlines
 _PHOTO = 960  # pixels along the longer side of a photo in a page
 _SLICE = 160  # pixels and units along the longer side of a slice of a volume
 _STORED = 16  # slices along each axis, and as many at the centres of the top features
+_MARKS = 5_000  # elements of a text
 _TOP = 3  # the k of P(top k) beside a source
 _THUMBNAIL = 112  # and in a list of many
 _OUTLINE_BYTES = 160_000  # above this size the outlines are computed at a lower resolution
@@ -62,21 +58,21 @@ def _layers(
     explanation: Explanation, photo: FloatArray, labels: IntArray, longest: int, pixels: int
 ) -> dict[str, Any]:
     """A photo as a data URI, and an outline for each feature that is there."""
-    small, paths = _outlines_of_photo(labels, longest)
-    paths += [""] * (explanation.scene.n_features - len(paths))
-    order, mean = explanation.posterior.order(), explanation.posterior.mean
-    largest = np.abs(mean).max() or 1.0
+    order, shares = explanation.posterior.order(), signed_shares(explanation)
+    number = np.full(len(order), MOST)  # those that the page leaves out have one outline
+    number[order[:MOST]] = np.arange(len(order[:MOST]))
+    small, paths = _outlines_of_photo(number[labels], longest)
     return {
         "photo": _photo_uri(photo, pixels),
         "rows": small.shape[0],
         "columns": small.shape[1],
         "pixelated": max(labels.shape) <= 128,
         "shapes": [
-            (int(j), paths[j], FAVOUR if mean[j] > 0 else AGAINST, 0.75 * abs(mean[j]) / largest)
-            for j in order[:MOST]
-            if paths[j]
+            (int(j), path, sign_colour(shares[j]), 0.75 * abs(shares[j]))
+            for j, path in zip(order[:MOST], paths, strict=False)
+            if path
         ],
-        "rest": "".join(paths[j] for j in order[MOST:]),
+        "rest": "".join(paths[MOST:]),
     }
 
 
@@ -160,41 +156,48 @@ def _target_border(explanation: Explanation, rows: int, columns: int) -> BoolArr
 
 def text_view(explanation: Explanation) -> Markup:
     """The text with one element per token."""
+    return render("text_view.html.j2", pieces=_marked(explanation))
+
+
+def _marked(explanation: Explanation) -> list[tuple[str, int | None]]:
+    """The text in pieces, each with its feature; None for what no feature of the page has."""
     scene: Any = explanation.scene
-    pieces = [
-        (_lines(piece), None if owner < 0 else int(owner))
-        for piece, owner in zip(scene.pieces, scene.owners, strict=True)
-    ]
-    return render("text_view.html.j2", pieces=pieces)
+    shown = set(explanation.posterior.order()[:MOST].tolist())
+    found: list[tuple[str, int | None]] = []
+    plain: list[str] = []
+    for piece, owner in zip(scene.pieces, scene.owners, strict=True):
+        if owner in shown and len(found) < 2 * _MARKS:
+            found += [(_lines("".join(plain)), None), (_lines(piece), int(owner))]
+            plain.clear()
+        else:
+            plain.append(piece)
+    return [*found, (_lines("".join(plain)), None)]
 
 
 def prompt_view(explanation: Explanation) -> Markup:
     """The answer, then the prompt with one element per source, and the numbers of each source."""
     scene: Any = explanation.scene
-    post, k = explanation.posterior, min(_TOP, scene.n_features)
-    words = [f"{mean:.3g}" for mean in post.mean]
+    post, order = explanation.posterior, explanation.posterior.order()[:MOST]
+    words = dict(zip(order.tolist(), (f"{mean:.3g}" for mean in post.mean[order]), strict=True))
     if post.has_spread:
-        ends, top = post.interval(), post.top_k_probability(k)
-        for j, (low, high) in enumerate(ends):
-            words[j] += f" ({low:.3g} to {high:.3g}), P(top {k}) {top[j]:.2f}"
-    pieces = [
-        (_lines(piece), None if owner < 0 else owner, "" if owner < 0 else words[owner])
-        for piece, owner in zip(scene.pieces, scene.owners, strict=True)
-    ]
+        k = min(_TOP, scene.n_features)
+        ends, top = post.select(order).interval(), post.top_k_probability(k)[order]
+        for j, (low, high), chance in zip(order.tolist(), ends, top, strict=True):
+            words[j] += f" ({low:.3g} to {high:.3g}), P(top {k}) {chance:.2f}"
     start, end = scene.spans[explanation.target if explanation.target < len(scene.spans) else 0]
     parts = (scene.answer[:start], scene.answer[start:end], scene.answer[end:])
     return render(
         "prompt_view.html.j2",
         question=_lines(scene.question),
         answer=[_lines(part) for part in parts] if scene.answer else None,
-        pieces=pieces,
+        pieces=_marked(explanation),
+        words=words,
     )
 
 
 def signal_view(explanation: Explanation) -> Markup:
     """The signal, or its spectrogram, with one box per window or band."""
-    picture, mean = picture_of(explanation), explanation.posterior.mean
-    largest = np.abs(mean).max() or 1.0
+    picture, shares = picture_of(explanation), signed_shares(explanation)
     several = len(picture.lanes) > 1
     high = 52 if several else 200
     lanes = [
@@ -216,8 +219,8 @@ def signal_view(explanation: Explanation) -> Markup:
         picture=picture,
         high=high,
         step=high + (20 if several else 4),
-        colours=[FAVOUR if value > 0 else AGAINST for value in mean],
-        opacities=0.75 * np.abs(mean) / largest,
+        colours=[sign_colour(share) for share in shares],
+        opacities=0.75 * np.abs(shares),
         unsure=uncertain(explanation),
     )
 
@@ -282,9 +285,11 @@ def _outlines_of_photo(labels: IntArray, longest: int) -> tuple[IntArray, list[s
     shrink = max(1.0, max(height, width) / longest)
     while True:
         small = _resize(labels, round(height / shrink), round(width / shrink))
-        paths = outlines(small)
-        if sum(map(len, paths)) <= _OUTLINE_BYTES or min(small.shape) < 64:
-            return small, paths
+        borders = sum(np.count_nonzero(np.diff(small, axis=axis)) for axis in (0, 1))
+        if borders <= longest**2 // 8 or min(small.shape) < 32:
+            paths = outlines(small)
+            if sum(map(len, paths)) <= _OUTLINE_BYTES or min(small.shape) < 32:
+                return small, paths
         shrink *= 1.5
 
 

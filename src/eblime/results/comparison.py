@@ -20,14 +20,13 @@ from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.overall import kendall, ranks
 from eblime.protocols import Scene
 from eblime.results.explanation import Explanation
+from eblime.results.export import without_nan
 from eblime.results.notes import prediction_r2
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["Comparison"]
 
 _SHOWN = 5  # features in a printed table
 _POOR = 0.1  # held-out R^2 below which a linear fit predicts nothing
@@ -163,7 +162,7 @@ class Comparison:
         """Features by their mean rank over the methods, the most important first."""
         if self.unit != "feature":
             raise ValueError("The explanations must have the same features to be put in one order.")
-        places = np.array([ranks(mean) for mean in self._means().values()])
+        places = np.array([ranks(e.posterior.mean) for e in self.explanations.values()])
         return np.argsort(places.mean(axis=0), kind="stable")
 
     def to_frame(self, prob: float = 0.95) -> pd.DataFrame:
@@ -202,9 +201,10 @@ class Comparison:
         check_level("prob", prob)
         rows = []
         for first, second in combinations(self.methods, 2):
-            found = self._measures(first, second, top, prob)
-            rows.append((first, second, *(found[name] for name in _MEASURES)))
-        return pd.DataFrame(rows, columns=["first", "second", *_MEASURES])
+            tau, overlap, signs, changed = self._measures(first, second, top, prob)
+            rows.append((first, second, overlap, signs, tau, changed))
+        names = ["first", "second", "top_jaccard", "same_signs", "kendall", "changed"]
+        return pd.DataFrame(rows, columns=names)
 
     def sensitivity(self, top: int = 5, prob: float = 0.95) -> pd.DataFrame:
         """How far the explanation depends on each choice, one row for each but the first.
@@ -232,21 +232,11 @@ class Comparison:
         tau, overlap, signs = map(float, typical)
         rows = [Effect("seed", "another seed", tau, overlap, signs, chance, r2, None)]
         for name in others:
-            found = self._measures(first, name, top, prob)
-            agreed = np.array([found["kendall"], found["top_jaccard"]])
-            matters = None
-            if lowest is not None and np.isfinite(agreed[1]):
-                matters = bool((agreed < lowest[:2] - 1e-12).any())
-            setting = self.settings.get(name, METHOD)
-            rows.append(
-                Effect(
-                    setting=setting,
-                    choice=name.removeprefix(f"{setting}="),
-                    r2=prediction_r2(self[name].posterior),
-                    matters=matters,
-                    **found,
-                )
-            )
+            found, matters = self._measures(first, name, top, prob), None
+            if lowest is not None and np.isfinite(found[1]):
+                matters = bool((np.array(found[:2]) < lowest[:2] - 1e-12).any())
+            setting, r2 = self.settings.get(name, METHOD), prediction_r2(self[name].posterior)
+            rows.append(Effect(setting, name.removeprefix(f"{setting}="), *found, r2, matters))
         return rows
 
     def _placed(self) -> list[Scene]:
@@ -273,11 +263,13 @@ class Comparison:
         ]
         return _Cells(one, other, sizes.astype(float), (areas[0], areas[1]))
 
-    def _measures(self, first: str, second: str, top: int, prob: float) -> dict[str, float]:
-        """How far two explanations agree; NaN where their features cannot be compared."""
+    def _measures(
+        self, first: str, second: str, top: int, prob: float
+    ) -> tuple[float, float, float, float]:
+        """Tau, overlap, same signs and changed; NaN where the features cannot be compared."""
         cells = self._cells(first, second)
         if cells is None:
-            return dict.fromkeys(_MEASURES, float("nan"))
+            return (np.nan,) * 4
         posts = self[first].posterior, self[second].posterior
         found = _agreement(cells, posts[0].mean, posts[1].mean, top)
         changed = float("nan")
@@ -288,7 +280,7 @@ class Comparison:
             )
             beyond = differs(ours[0], theirs[0], ours[1:], theirs[1:])
             changed = float(np.average(beyond, weights=cells.sizes))
-        return dict(zip(_MEASURES, (found[1], found[2], found[0], changed), strict=True))
+        return (*found, changed)
 
     def _other_seeds(self, top: int) -> FloatArray:
         """Kendall's tau, overlap and equal signs of the first and of seeds imagined, (n, 3).
@@ -332,17 +324,11 @@ class Comparison:
 
     def to_json(self, top: int = 5, prob: float = 0.95) -> str:
         """The numbers of `sensitivity` as JSON text, in the layout of docs/reference/json.md."""
-        rows = [
-            {
-                k: None if isinstance(v, float) and np.isnan(v) else v
-                for k, v in row._asdict().items()
-            }
-            for row in self._effects(top, prob)
-        ]
+        rows = [row._asdict() for row in self._effects(top, prob)]
         found = {"label": self._first.label, "prediction": self._first.prediction, "top": top}
         found |= {"prob": prob, "first": self.methods[0], "unit": self.unit, "rows": rows}
         found |= {"model_calls": self.total_calls, "notes": self.notes(top, prob)}
-        return json.dumps(found, indent=2, allow_nan=False)
+        return json.dumps(without_nan(found), indent=2, allow_nan=False)
 
     def table(self, top: int = _SHOWN, prob: float = 0.95) -> str:
         """The most important features as text: mean and interval for each method."""
@@ -354,24 +340,24 @@ class Comparison:
         columns += [self._column(entry, order, prob) for entry in self.explanations.values()]
         return "\n".join(line.rstrip() for line in align(["feature", *self.methods], columns))
 
-    def sensitivity_table(self, top: int = _SHOWN, prob: float = 0.95, *, between: str = "") -> str:
-        """`sensitivity` as text, a star where a choice matters more than another seed.
+    def sensitivity_table(self, top: int = _SHOWN, prob: float = 0.95) -> str:
+        """`sensitivity` as text, a star where a choice matters more than another seed."""
+        head, *rows = self.sensitivity_cells(top, prob)
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        return "\n".join(line.rstrip() for line in align(head, columns))
 
-        The columns are aligned, or separated by `between`.
-        """
+    def sensitivity_cells(self, top: int = _SHOWN, prob: float = 0.95) -> list[list[str]]:
+        """The head and the rows of `sensitivity_table`."""
         rows = self._effects(top, prob)
         head = ["agreement with first", "Kendall's tau", f"top-{top} overlap"]
         head += ["same signs", "changed", "R²", ""]
-        columns = [[printable(self.methods[0])] + [_name(row) for row in rows]]
-        for name in ("kendall", "top_jaccard", "same_signs", "changed", "r2"):
-            values = [getattr(row, name) for row in rows]
+        found = [head, [printable(self.methods[0]), "", "", "", "", f"{rows[0].r2:.2f}", ""]]
+        for row in rows:
+            values = [row.kendall, row.top_jaccard, row.same_signs, row.changed, row.r2]
             cells = ["-" if np.isnan(value) else f"{value:.2f}" for value in values]
-            columns.append(["", *cells])
-        columns[-1][:2] = [columns[-1][1], ""]  # another seed has no fit of its own
-        columns.append(["", *("*" if row.matters else "" for row in rows)])
-        if between:
-            return "\n".join(map(between.join, [head, *zip(*columns, strict=True)]))
-        return "\n".join(line.rstrip() for line in align(head, columns))
+            found.append([_name(row), *cells, "*" if row.matters else ""])
+        found[2][5] = ""  # another seed has no fit of its own
+        return found
 
     def notes(self, top: int = _SHOWN, prob: float = 0.95) -> list[str]:
         """What a reader must know; the choice that matters most comes first."""
@@ -447,10 +433,6 @@ class Comparison:
         ends = post.select(order).interval(prob)
         return [f"{m} [{a:.3g}, {b:.3g}]" for m, (a, b) in zip(means, ends, strict=True)]
 
-    def _means(self) -> dict[str, FloatArray]:
-        """The importances by method."""
-        return {name: entry.posterior.mean for name, entry in self.explanations.items()}
-
     def _repr_html_(self) -> str:
         """What a notebook shows: one row per feature, one column per method."""
         return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
@@ -471,9 +453,6 @@ class Comparison:
         sentences = [*estimands] if len(estimands) == 1 else []
         sentences += [f"Model calls: {calls}{total}", *map("Note: {}".format, self.notes())]
         return "\n".join([*lines, *map(paragraph, sentences)])
-
-
-_MEASURES = ("top_jaccard", "same_signs", "kendall", "changed")
 
 
 def _name(row: Effect) -> str:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from eblime import registry
-from eblime._repr import stable_repr
+from eblime._repr import describe, name_of
 from eblime._text import printable
-from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr, shapley, uniform
+from eblime.kernels import ExponentialKernel, as_kernel, kernel_of, shapley, uniform
 from eblime.methods.common import LINEAR_FIT
 from eblime.posterior import Posterior
 
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
-__all__ = ["describe_estimand"]
-
-_LONGEST = 400  # longer representations of kernels, from files, are not parsed
 _INTERCEPTS = {
     f"{LINEAR_FIT}free intercept": "a free intercept",
     f"{LINEAR_FIT}no intercept": "no intercept",
@@ -71,19 +67,10 @@ def _masks(explanation: Explanation, *, even: bool = False) -> str:
 
 def _design(explanation: Explanation) -> str:
     """The name of the design, also of one that was given as an object."""
-    stored, names = str(explanation.provenance.get("design")), registry.names("designs")
-    found = _name(stored)
+    found = name_of(explanation.provenance.get("design"))
     objects = {"Focused": "focused", "Information": "information", "Adaptive": "adaptive"}
     alias = (objects | {"KernelLaw": "glime"}).get(found, found.replace("_", "-"))
-    return stored if stored in (*names, "as in lime") else alias if alias in names else found
-
-
-def _name(stored: str) -> str:
-    """The name of a function or of the class of an object, from its representation."""
-    if "<lambda>" in stored[:_LONGEST]:
-        return "a function"
-    found = re.match(r"(?:<function )?([\w.]+)", stored[:_LONGEST])
-    return printable(stored[:60] if found is None else found[1][:60])
+    return alias if alias in registry.names("designs") else found
 
 
 def _drawn(explanation: Explanation) -> str:
@@ -98,8 +85,8 @@ def _averaged(explanation: Explanation, *, drawn: bool) -> str:
     about: Any = explanation.provenance.get("input")
     found = about.get("background") if isinstance(about, Mapping) else None
     if isinstance(found, str):
-        rows = printable(found[:60])
-        return f"the mean over {rows} of the background, from which all hidden values are taken"
+        rows = f"{printable(found[:60])} of the background"
+        return f"the mean over {rows}, from which all hidden values are taken"
     return "the mean over the perturbed inputs with that mask" if drawn else ""
 
 
@@ -108,12 +95,12 @@ def _weights(explanation: Explanation, words: str) -> str:
     own = getattr(explanation.method, "kernel", None)
     stored: Any = explanation.provenance.get("kernel")
     if own is not None and "to all masks" in words:
-        stored = stable_repr(as_kernel(own))
-    kernel = kernel_of_repr(stored) if len(str(stored)) <= _LONGEST else None
+        stored = describe(as_kernel(own))
+    kernel = kernel_of(stored)
     if kernel is shapley or "Shapley kernel" in words:
         return "weighted by the Shapley kernel"
     if kernel is uniform:
         return "all counting the same"
     if isinstance(kernel, ExponentialKernel):
         return f"weighted by the {kernel.describe(explanation.answers.n_varying)}"
-    return f"weighted by {_name(str(stored))}"
+    return f"weighted by {name_of(stored)}"

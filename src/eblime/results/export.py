@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     import shap
     import shapiq
 
-__all__ = [
-    *("JSON_SCHEMA", "one_to_shap", "to_arviz", "to_frame", "to_json", "to_shap", "to_shapiq"),
-]
-
 JSON_SCHEMA = "eblime.explanation/1"
 _SHAPIQ = {"banzhaf": ("BV", "BII"), "shapley": ("SV", "SII")}  # shapiq's names, by order
 
@@ -71,7 +67,7 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
         ],
         "provenance": explanation.provenance,
     }
-    text = json.dumps(_without_nan(found), ensure_ascii=False, indent=1, allow_nan=False)
+    text = json.dumps(without_nan(found), ensure_ascii=False, indent=1, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
@@ -85,14 +81,14 @@ def _question(scene: Any, target: int) -> dict[str, Any]:
     return {name: getattr(scene, name) for name in names}
 
 
-def _without_nan(value: Any) -> Any:
+def without_nan(value: Any) -> Any:
     """A value that JSON can hold: numbers that are not finite become None."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {name: _without_nan(entry) for name, entry in value.items()}
+        return {name: without_nan(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(entry) for entry in value]
+        return [without_nan(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -107,12 +103,14 @@ def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.Dat
     columns: dict[str, Any] = {"feature": list(explanation.features)}
     columns |= {"mean": post.mean, **_columns(post, check_level("prob", prob), k)}
     columns |= explanation.details()
-    for name, values in columns.items():
-        if isinstance(values, list):
-            columns[name] = [
-                v.encode("utf8", "replace").decode() if isinstance(v, str) else v for v in values
-            ]
-    return pd.DataFrame(columns)
+    return pd.DataFrame({_encodable(name): _encodable(v) for name, v in columns.items()})
+
+
+def _encodable(value: Any) -> Any:
+    """Text, or a list with texts, that UTF-8 can hold."""
+    if isinstance(value, list):
+        return [_encodable(entry) for entry in value]
+    return value.encode("utf8", "replace").decode() if isinstance(value, str) else value
 
 
 def _columns(post: Posterior, level: float, k: int) -> dict[str, FloatArray]:

@@ -14,7 +14,7 @@
     return node;
   };
   const percent = (share) => `${Math.round(100 * share)} %`;
-  const chance = (share) => (share > 0.9995 ? "> .999" : share < 0.0005 ? "< .001" : share.toFixed(3).replace(/^0/, ""));
+  const chance = (share) => (share > 0.99 ? "> .99" : share < 0.01 ? "< .01" : share.toFixed(2).replace(/^0/, ""));
 
   class Section {
     constructor(root) {
@@ -227,7 +227,7 @@
         return { colours: ["#0072b2"], most, ends: ["0", this.number(most)], words: "Uncertainty: posterior sd of the importance." };
       }
       if (measure === "top") {
-        const words = `Probability that the feature is among the ${d.k} most important to the surrogate: about the fit, not about what is there.`;
+        const words = `Probability that the feature is among the ${d.k} most important to the surrogate: about the fit.`;
         return { colours: ["#b0006d"], most: 1, ends: ["0", "1"], words };
       }
       const most = Math.max(...d.mean.map(Math.abs)) || 1;
@@ -239,6 +239,7 @@
       const d = this.data, { colours, most } = scale;
       if (!colours.length) return ["#767676", 0];
       if (measure !== "mean") return [colours[0], (strength * d[measure][position]) / most];
+      if (this.colour(position) === "var(--neutral)") return ["#767676", 0];
       return [colours[d.mean[position] > 0 ? 1 : 0], (strength * Math.abs(d.mean[position])) / most];
     }
 
@@ -276,9 +277,11 @@
         const ends = make("span", { class: "ends-of-scale" }, bar.parentNode);
         for (const end of scale.ends) make("span", {}, ends, end);
       }
-      const hatched = this.hasIntervals && this.root.querySelector("figure .hatch") ? ` Hatched: the ${percent(this.data.levels[level])} interval contains zero.` : "";
-      const underlined = this.isText && this.hasIntervals ? ` Underlined: the ${percent(this.data.levels[level])} interval excludes zero.` : "";
-      make("span", { class: "scale-words" }, this.legend, scale.words + hatched + underlined);
+      const chosen = percent(this.data.levels[level]);
+      const hatch = this.root.querySelector("figure .hatch") ? "Hatched" : "Without colour";
+      const uncoloured = this.hasIntervals && (measure === "mean" || hatch === "Hatched") ? ` ${hatch}: the ${chosen} interval contains zero.` : "";
+      const underlined = this.isText && this.hasIntervals ? ` Underlined: the ${chosen} interval excludes zero.` : "";
+      make("span", { class: "scale-words" }, this.legend, scale.words + uncoloured + underlined);
     }
 
     tools() {
@@ -366,7 +369,7 @@
       add("sd", this.precise(d.sd[position], position));
       add("P(> 0)", chance(d.positive[position]));
       add(`P(top ${d.k})`, chance(d.top[position]));
-      make("p", { class: "small" }, box, `P(top ${d.k}) is about the fit of the surrogate, not about what is there.`);
+      make("p", { class: "small" }, box, `P(top ${d.k}) is about the fit of the surrogate.`);
       if (d.density.length && d.to[position] > d.from[position]) this.density(box, position);
     }
 

@@ -10,7 +10,7 @@ from together import explain_together
 import eblime
 from eblime.designs.masks import bernoulli
 from eblime.engine.explain import explanations
-from eblime.engine.questions import Draft
+from eblime.engine.questions import PendingReply
 from eblime.engine.session import Session
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
@@ -116,11 +116,11 @@ def test_a_session_asks_and_takes_replies():
     subject = explainer.subject(TEXT)
     session = Session.begin(explainer.loop, subject, 1, 0)
     question = session.question
-    draft = Draft(question)
-    scores = np.array(score(question.neighbourhood.inputs(draft.asked)))[:, None]
-    draft.enter(slice(0, len(scores)), scores)
+    pending = PendingReply(question)
+    scores = np.array(score(question.neighbourhood.inputs(pending.asked)))[:, None]
+    pending.enter(slice(0, len(scores)), scores)
 
-    assert session.step(draft.reply(batch_size=len(scores), calls=len(scores))) is None
+    assert session.step(pending.complete(batch_size=len(scores), calls=len(scores))) is None
     assert session.state.fit is None  # inputs of a run are fitted together
     found = explanations(session)[0].posterior.mean
     assert_array_equal(found, explainer.explain(TEXT).posterior.mean)
