@@ -43,7 +43,7 @@ def slow(rows):
 
 def make():
     """An explainer of `slow`."""
-    return eblime.TabularExplainer(slow, ROWS, n_masks=60)
+    return eblime.TabularExplainer(slow, OTHERS, n_masks=60)
 
 
 def shifted(rows):
