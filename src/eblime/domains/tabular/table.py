@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.domains.tabular.cells import Cells, is_missing, microseconds, python_value, read_objects
+from eblime.domains.tabular.cells import (
+    Cells,
+    as_number,
+    is_missing,
+    microseconds,
+    python_value,
+    read_objects,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,7 +128,10 @@ class FrameTable:
         """The frame with one more row; columns keep their dtypes if the values fit them."""
         import narwhals as nw
 
-        if self._is_pandas:
+        if self._is_pandas and (self.native.dtypes == np.float64).all():  # twenty times as fast
+            own = [[as_number(value) for value in row]]
+            both = self._label(np.concatenate([self.native.to_numpy(), own]))
+        elif self._is_pandas:
             last = [*map(_one_of_pandas, self.names, self.native.dtypes, row)]
             both = _concat_pandas(self.native, self._assemble(last))
         else:
@@ -136,7 +146,11 @@ class FrameTable:
 
     def last_row(self) -> list[Any]:
         """The values of the last row as the model sees them."""
-        return [python_value(value) for value in self._frame[-1:].rows()[0]]
+        if self._is_pandas:
+            values = self.native.iloc[-1:].astype(object).to_numpy()[0].tolist()
+        else:
+            values = self._frame[-1:].rows()[0]
+        return [python_value(value) for value in values]
 
     def mix(self, rows: IntArray, own: BoolArray) -> Any:
         """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
