@@ -128,20 +128,13 @@ class FrameTable:
         """The frame with one more row; columns keep their dtypes if the values fit them."""
         import narwhals as nw
 
-        if self._is_pandas and (self.native.dtypes == np.float64).all():  # twenty times as fast
-            own = [[as_number(value) for value in row]]
-            both = self._label(np.concatenate([self.native.to_numpy(), own]))
-        elif self._is_pandas:
-            last = [*map(_one_of_pandas, self.names, self.native.dtypes, row)]
-            both = _concat_pandas(self.native, self._assemble(last))
-        else:
-            columns = list(self._frame.iter_columns())
-            last = list(map(_one_value, self.names, columns, row))
-            above = [_cast(*pair) for pair in zip(columns, last, strict=True)]
-            frames = [
-                nw.from_native(self._assemble(part), eager_only=True) for part in (above, last)
-            ]
-            both = nw.concat(frames, how="vertical").to_native()
+        if self._is_pandas:
+            return FrameTable(native=self._append_to_pandas(row), names=self.names)
+        columns = list(self._frame.iter_columns())
+        last = list(map(_one_value, self.names, columns, row))
+        above = [_cast(*pair) for pair in zip(columns, last, strict=True)]
+        frames = [nw.from_native(self._assemble(part), eager_only=True) for part in (above, last)]
+        both = nw.concat(frames, how="vertical").to_native()
         return FrameTable(native=both, names=self.names)
 
     def last_row(self) -> list[Any]:
@@ -208,6 +201,26 @@ class FrameTable:
     def _is_pandas(self) -> bool:
         """Whether the frame is of pandas, which has ways of its own that are faster."""
         return bool(self._library.is_pandas())
+
+    def _append_to_pandas(self, row: Sequence[Any]) -> Any:
+        """A frame of pandas with one more row; columns of floats are joined as one array."""
+        import pandas as pd
+
+        native, dtypes = self.native, list(self.native.dtypes)
+        floats = [c for c, dtype in enumerate(dtypes) if dtype == np.float64]
+        others = [c for c, dtype in enumerate(dtypes) if dtype != np.float64]
+        own = [as_number(row[c]) for c in floats]
+        block = np.concatenate([native.iloc[:, floats].to_numpy(np.float64), [own]])
+        if not others:
+            return self._label(block)
+        below = pd.concat(
+            [_one_of_pandas(self.names[c], dtypes[c], row[c]) for c in others], axis=1
+        )
+        below.columns = native.columns[others]
+        joined = _concat_pandas(native.iloc[:, others], below)
+        columns = dict(zip(floats, block.T, strict=True))
+        columns |= {c: joined.iloc[:, k] for k, c in enumerate(others)}
+        return self._label({c: columns[c] for c in range(len(row))})
 
     def _assemble(self, columns: Sequence[Any]) -> Any:
         """Columns as a frame of the library, with the user's own labels."""
