@@ -788,7 +788,11 @@ def plots() -> None:
     made = explained()
     kinds = {
         "row": ("intervals", "means", "density", "ranks", "lambda", "convergence", "values"),
-        "photo": ("width", "map", "mean_map", "uncertainty", "top_k", "sign"),
+        "photo": (
+            "width",
+            "map",
+            *(f'map", of="{of}' for of in ("mean", "uncertainty", "top_k", "sign")),
+        ),
         "review": ("text",),
         "pump": ("signal",),
         "scan": ("slices", "projections"),
@@ -859,7 +863,8 @@ def panel(explanation: Any, kind: str) -> Any:
     options: dict[str, Any] = {"top": tops[kind]} if kind in tops else {}
     if kind in ("text", "signal"):
         options["ax"] = Figure(figsize=(4, 2), layout="constrained").subplots()
-    figure = explanation.plot(kind, **options).figure
+    kind, *of = kind.split('", of="')
+    figure = explanation.plot(kind, **options, **({"of": of[0]} if of else {})).figure
     if kind not in ("text", "signal", "slices", "projections"):
         figure.set_size_inches(4, 3.2)
     for ax in figure.axes:

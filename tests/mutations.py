@@ -45,7 +45,7 @@ VALUES = (
     {},
     {"array": 0},
     {"array": "array-0"},
-    {"dataclass": "Path", "fields": {}},
+    {"name": "Path", "settings": {}},
     {"ref": 0},
 )
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-12, 1e149, -1e149, 1e308, np.nan, np.inf, -np.inf)

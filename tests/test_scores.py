@@ -318,7 +318,7 @@ def test_outputs_of_unknown_form_are_refused():
     wrong = {
         "must return a list with a dictionary of `boxes`": lambda i: i.mean(axis=(1, 2)),
         "boxes in pixels": lambda i: [{"boxes": [[0, 0, 0.5, 1]], "scores": [1], "labels": [1]}],
-        "not sizes": lambda i: [{"boxes": [[9, 9, 5, 5]], "scores": [1], "labels": [1]}],
+        "or sizes": lambda i: [{"boxes": [[9, 9, 5, 5]], "scores": [1], "labels": [1]}],
         "boxes of four numbers": lambda i: [{"boxes": [[0, 5, 5]], "scores": [1], "labels": [1]}],
         "one score and one label per box": lambda i: (
             [{"boxes": [[0, 0, 5, 5]], "scores": [1, 2], "labels": [1]}]
@@ -388,20 +388,20 @@ def test_onnx_detector_with_three_outputs(tmp_path):
     assert e.posterior.order()[0] == 5
     assert e.prediction == pytest.approx(240 / 255)
     assert again.provenance["model_calls"] == 2
-    with pytest.raises(eblime.ModelError, match=r"`output` must be given .* explain a box"):
+    with pytest.raises(eblime.ModelError, match=r"returns 3 outputs.* explain a box"):
         explainer(model).explain(photo())
 
 
-@pytest.mark.parametrize("kind", ["map", "uncertainty", "top_k"])
-def test_maps_show_the_target(kind):
+@pytest.mark.parametrize("of", ["importance", "uncertainty", "top_k"])
+def test_maps_show_the_target(of):
     """The box is a dashed line, the region a dashed contour."""
     for model, target in ((Detector(), Box("red")), (Segmenter(), Region("red"))):
         e = explainer(model, n_masks=40).explain(photo(), target=target)
         plain = explainer(lambda images: images.mean(axis=(1, 2)), n_masks=40).explain(photo())
 
-        lines = [entry for entry in e.plot(kind).collections if _is_mark(entry)]
+        lines = [entry for entry in e.plot("map", of=of).collections if _is_mark(entry)]
         assert len(lines) == 1
-        assert not any(_is_mark(entry) for entry in plain.plot(kind).collections)
+        assert not any(_is_mark(entry) for entry in plain.plot("map", of=of).collections)
 
 
 def _is_mark(entry):

@@ -17,4 +17,4 @@ explainer = eblime.ImageExplainer(
     n_masks=300,
 )
 explanation = explainer.explain(images[1], "with defect")
-ax = explanation.plot("uncertainty")
+ax = explanation.plot("map", of="uncertainty")

@@ -17,4 +17,4 @@ explainer = eblime.ImageExplainer(
     labels=["no defect", "with defect"],
 )
 explanation = explainer.explain(images[0], target="with defect")
-ax = explanation.plot("top_k", top=5)
+ax = explanation.plot("map", of="top_k", top=5)

@@ -1,14 +1,62 @@
-"""Representations of objects: short ones, and ones that are the same in every process."""
+"""Objects as text and as records: short, and the same in every process."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-__all__ = ["brief_repr", "settings_repr", "short_repr", "stable_repr"]
+import numpy as np
+
+from eblime._text import printable
 
 _LONGEST = 60  # characters of one setting
+_LONGEST_TEXT = 120  # characters of a text in a record
+
+
+def describe(value: object, depth: int = 3) -> Any:
+    """A setting as plain values that JSON has: itself, or a record with a name and settings.
+
+    A dataclass has its fields as settings; a function and any other object have only a name. So
+    have all objects that are nested deeper.
+
+    Examples
+    --------
+    >>> describe(("grid", {"rows": 2}))
+    {'name': 'grid', 'settings': {'rows': 2}}
+    >>> describe(describe)
+    {'name': 'describe'}
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    if isinstance(value, str):
+        words = " ".join(value.split())
+        return words if len(words) <= _LONGEST_TEXT else f"{words[: _LONGEST_TEXT - 1]}…"
+    name: object = getattr(value, "__name__", type(value).__name__)
+    settings: Mapping[Any, Any] | None = None
+    if is_dataclass(value) and not isinstance(value, type):
+        settings = {entry.name: getattr(value, entry.name) for entry in fields(value) if entry.init}
+    elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping):
+        name, settings = value
+    elif isinstance(value, Mapping):
+        settings = value
+    elif depth and isinstance(value, (list, tuple)) and len(value) <= _LONGEST:
+        return [describe(entry, depth - 1) for entry in value]
+    if settings is None or not depth:
+        return {"name": str(name)}
+    known = {str(key): describe(entry, depth - 1) for key, entry in settings.items()}
+    return {"name": str(name), "settings": known}
+
+
+def name_of(record: object) -> str:
+    """The name in what `describe` returned, which may come from any file."""
+    found = record.get("name") if isinstance(record, Mapping) else record
+    return "a function" if found == "<lambda>" else printable(str(found)[:_LONGEST])
 
 
 def stable_repr(value: object) -> str:

@@ -7,7 +7,6 @@ Two conventions are in use and differ by a factor of sqrt(2) in the width. lime 
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,7 +24,7 @@ __all__ = [
     "HAMMING",
     "ExponentialKernel",
     "as_kernel",
-    "kernel_of_repr",
+    "kernel_of",
     "shapley",
     "size_weights",
     "uniform",
@@ -183,26 +182,21 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
     return kernel
 
 
-def kernel_of_repr(text: object) -> Kernel | None:
-    """The kernel that a stored representation is of; None for a function of the user.
+def kernel_of(record: Any) -> Kernel | None:
+    """The kernel of a record in a provenance; None for a function of the user.
 
     Examples
     --------
-    >>> kernel_of_repr("ExponentialKernel(distance='cosine', width=None, theta=None)") == COSINE
+    >>> kernel_of({"name": "ExponentialKernel", "settings": {"distance": "cosine"}}) == COSINE
     True
     """
-    for known in (uniform, shapley):
-        if text == f"<function {known.__name__}>":
-            return known
+    known: dict[Any, Any] = {"uniform": lambda: uniform, "shapley": lambda: shapley}
+    known["ExponentialKernel"] = ExponentialKernel
     try:
-        call: Any = ast.parse(str(text), mode="eval").body
-        if call.func.id != "ExponentialKernel" or call.args:
-            return None
-        return ExponentialKernel(
-            **{word.arg: ast.literal_eval(word.value) for word in call.keywords}
-        )
-    except (AttributeError, SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+        made: Kernel = known[record["name"]](**record.get("settings", {}))
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
+    return made
 
 
 def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:

@@ -24,7 +24,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module, metadata
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+if TYPE_CHECKING:
+    from eblime.domains.record import Domain
+    from eblime.protocols import Kernel
 
 __all__ = ["Kind", "find", "get", "names", "of_domain", "refresh", "register", "resolve"]
 
@@ -60,8 +64,8 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "screening": "eblime.designs.masks:screening",
         "stratified": "eblime.designs.masks:stratified",
         "leverage": "eblime.designs.masks:leverage",
-        "focused": "eblime.designs.adaptive:Focused",
-        "information": "eblime.designs.adaptive:Information",
+        "focused": "eblime.family.focused:Focused",
+        "information": "eblime.family.focused:Information",
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",
@@ -85,10 +89,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "convergence": "eblime.plot.charts:convergence",
         "width": "eblime.plot.charts:by_width",
         "map": "eblime.plot.maps:importance_map",
-        "mean_map": "eblime.plot.maps:mean_map",
-        "uncertainty": "eblime.plot.maps:uncertainty_map",
-        "top_k": "eblime.plot.maps:top_k_map",
-        "sign": "eblime.plot.maps:sign_map",
         "values": "eblime.plot.charts:valued",
         "text": "eblime.plot.text:highlighted",
         "signal": "eblime.plot.signals:signal_map",
@@ -124,7 +124,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "commands": {name: f"eblime.cli.{name}:COMMAND" for name in _DOMAINS},
 }
 _PLOTS_OF: Mapping[str, tuple[str, ...]] = {  # the domains of plots that do not draw all
-    **dict.fromkeys(("map", "mean_map", "uncertainty", "top_k", "sign"), ("image",)),
+    "map": ("image",),
     "values": ("tabular",),
     "text": ("text", "prompt"),
     "signal": ("signal",),
@@ -145,6 +145,12 @@ def names(kind: Kind) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
+@overload
+def find(kind: Literal["domains"], name: object, domain: str | None = None) -> Domain: ...
+@overload
+def find(kind: Literal["kernels"], name: object, domain: str | None = None) -> Kernel: ...
+@overload
+def find(kind: Kind, name: object, domain: str | None = None) -> Any: ...
 def find(kind: Kind, name: object, domain: str | None = None) -> Any:
     """The object of that name; an unknown name is refused with the known ones listed.
 

@@ -133,7 +133,7 @@ def test_shapley_values_of_a_row(houses, capsys, rows):
     assert (code, err) == (0, "")
     assert "Importances are Shapley values" in out
     assert e.answers.hidden + e.posterior.mean.sum() == pytest.approx(e.prediction, abs=1e-2)
-    assert e.provenance["input"]["rows_per_mask"] == ("10" if rows else "None")
+    assert e.provenance["input"]["rows_per_mask"] == (10 if rows else None)
 
 
 def test_shapley_values_of_a_row_need_the_background(houses, capsys):

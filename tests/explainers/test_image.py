@@ -198,9 +198,9 @@ def test_functions_are_named_without_their_address(setting):
     function = by_count if setting == "kernel" else by_coin
     e = explain(**{setting: function})
 
-    assert e.provenance[setting] == f"<function {function.__qualname__}>"
+    assert e.provenance[setting] == {"name": function.__name__}
     described = dict(described_settings(e))["Weights" if setting == "kernel" else "Masks"]
-    assert function.__qualname__ in described
+    assert function.__name__ in described
     assert "<function" not in described
 
 
@@ -377,7 +377,7 @@ def test_scores_may_have_several_types():
     assert_allclose(explain(lambda b: linear(b).tolist()).scores, expected)
     assert_allclose(explain(lambda b: pandas.DataFrame(linear(b))).scores, expected)
     assert_allclose(explain(lambda b: linear(b).astype(np.float16)).scores, expected, atol=5e-3)
-    with pytest.raises(eblime.ModelError, match="must return real numbers"):
+    with pytest.raises(eblime.ModelError, match=r"must return scores.* of complex"):
         explain(lambda b: linear(b) * 1j)
 
 

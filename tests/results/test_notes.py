@@ -186,15 +186,15 @@ def test_printing_computes_the_features_it_shows(monkeypatch):
     assert widths == [5]
 
 
-def test_masks_per_feature_are_the_same_by_sums_as_one_by_one(rng):
-    """Masks of zeros and ones are counted by sums; others by their values."""
+def test_masks_per_feature_are_the_same_if_shown_and_hidden_change_places(rng):
+    """The rarer state of a feature is the one that counts."""
     for _ in range(20):
-        masks = (rng.random((40, 6)) < rng.random(6)).astype(float)
-        scores, weights = rng.normal(size=40), rng.random(40)
+        masks = (rng.random((41, 6)) < rng.random(6)).astype(float)
+        scores, weights = rng.normal(size=41), rng.random(41)
         mean = rng.normal(size=6)
         answers = Answers(masks=masks, scores=scores, weights=weights)
-        same = Answers(masks=1 - 2 * masks, scores=scores, weights=weights)  # not 0 and 1
-        one, other = _masks_per_feature(answers, mean), _masks_per_feature(same, -mean / 2)
+        same = Answers(masks=1 - masks, scores=scores, weights=weights)
+        one, other = _masks_per_feature(answers, mean), _masks_per_feature(same, -mean)
 
         np.testing.assert_allclose(one, other, rtol=1e-9)
 

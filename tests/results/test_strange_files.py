@@ -60,7 +60,7 @@ def test_any_value_in_any_place_is_refused_or_usable(which):
 @pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no such characters
 def test_a_mutated_file_can_be_drawn():
     """The default picture, and those of its kind of input."""
-    kinds = {"image": ["map", "uncertainty"], "text": ["text"], "tabular": ["values"]}
+    kinds = {"image": ["map"], "text": ["text"], "tabular": ["values"]}
     kinds |= {"prompt": ["text"], "signal": ["signal"], "volume": ["slices", "projections"]}
     drawn = 0
     for k in range(MUTATIONS, MUTATIONS + max(40, MUTATIONS // 50)):
@@ -110,14 +110,14 @@ def changed(which=0, **fields):
         ({"label": 3}, r"`Explanation.label` must be a string"),
         ({"label": "x" * (1 << 21)}, r"`Explanation.label` must be a string of at most"),
         ({"prediction": float("nan")}, r"`Explanation.prediction` must be a number"),
-        ({"exhaustive": 1}, r"`Explanation.exhaustive` must be True or False"),
+        ({"exhaustive": 1}, r"`Explanation.exhaustive` must be"),
         ({"provenance": {"seconds": "<b>"}}, "seconds"),
         ({"provenance": {"seed": float("nan")}}, "finite"),
         ({"provenance": [[7, 1]]}, r"`Explanation.provenance`"),
-        ({"provenance": {"input": "x"}}, r"`provenance.input` must be None or a dictionary"),
+        ({"provenance": {"input": "x"}}, r"`provenance.input` must be"),
         ({"answers": {"masks": {"array": "array-0"}}}, "is not a whole"),
-        ({"method": {"class": "EBLIME", "settings": {"a": -1}}}, "`a` must be finite and > 0"),
-        ({"method": {"class": "EBLIME", "settings": {"b": {"dataclass": "os"}}}}, "known class"),
+        ({"method": {"name": "EBLIME", "settings": {"a": -1}}}, "`a` must be finite and > 0"),
+        ({"method": {"name": "EBLIME", "settings": {"b": {"name": "os"}}}}, "known class"),
         ({"scene": {"domain": "smell", "fields": {}}}, "needs the domain 'smell'"),
     ],
 )
@@ -143,7 +143,7 @@ def test_labels_of_superpixels_are_bounded():
     for value in (MOST_FEATURES * 1000, -1, labels.max() + 2):
         bad = labels.copy()
         bad[0, 0] = value
-        with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each pixel"):
+        with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each element"):
             unpack(zipped(tree, {**arrays, place: npy(bad)}), "file")
 
 
@@ -222,7 +222,7 @@ def test_only_regular_files_are_read(tmp_path):
 def crafted(n, p, method, settings=(), *, draws=False):
     """A file of a few kilobytes with n masks of p features, and what a table shows of them."""
     tree, arrays = copy.deepcopy(samples()[4])
-    tree["method"] = {"class": method, "settings": dict(settings)}
+    tree["method"] = {"name": method, "settings": dict(settings)}
     tree["scene"]["fields"] = dict.fromkeys(("features", "columns", "values"), ["a"] * p)
     answers = {"masks": np.tri(n, p, dtype=np.uint8), "scores": np.arange(n) % 7 / 7}
     answers |= {"weights": np.ones(n)}
@@ -243,7 +243,7 @@ def crafted(n, p, method, settings=(), *, draws=False):
 def grid(**settings):
     """Settings of EBLIME with a published grid."""
     fields = {"n_lambdas": 100, "upper": 1.0, "draws": 100, "sampler": "categorical", **settings}
-    return {"grid": {"dataclass": "PublishedGrid", "fields": fields}}
+    return {"grid": {"name": "PublishedGrid", "settings": fields}}
 
 
 @pytest.mark.parametrize("draws", [False, True])

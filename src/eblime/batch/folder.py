@@ -37,7 +37,7 @@ from eblime._field_checks import (
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
-from eblime.core.overall import many_least_squares
+from eblime.core.overall import least_squares
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
@@ -306,9 +306,8 @@ def _least_squares(explanation: Explanation) -> dict[str, Any]:
     posterior, answers = explanation.posterior, explanation.answers
     if not posterior.estimand.startswith(LINEAR_FIT):
         return {}
-    some = answers.varying
-    problem = some.masks, some.scores, some.weights
-    [solved] = many_least_squares([problem], intercept="intercept" in posterior.extras)
+    some, intercept = answers.varying, "intercept" in posterior.extras
+    solved = least_squares(some.masks, some.scores, some.weights, intercept=intercept)
     if solved is None:
         return {}
     estimate, se = solved

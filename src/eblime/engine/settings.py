@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eblime._checks import check_count, check_number
-from eblime._repr import stable_repr
+from eblime._repr import describe
 from eblime.designs.rounds import check_design
 from eblime.engine.calls import Calls
 from eblime.engine.targets import Labels, check_labels
@@ -17,8 +17,6 @@ from eblime.models.conversion import is_ranked
 from eblime.protocols import Kernel, Method, Scene, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
-
-__all__ = ["LoopSettings", "brief", "check_max_masks", "method_for", "rule_name", "stop_settings"]
 
 _MAX_MASKS = 5000  # with a stop rule, unless the user says otherwise
 
@@ -33,7 +31,7 @@ class LoopSettings:
     kernel: str | Kernel | None
     method: Method  # see `method_for`
     labels: Labels | None
-    about: Mapping[str, str]  # how the input was read, for the reader of the results
+    about: Mapping[str, Any]  # how the input was read, for the reader of the results
     steady: bool = False  # batch sizes must not depend on how fast the machine is
     calls: Calls = field(default_factory=Calls)  # how the model is called
     until: Stop | None = None  # the rule that ends the questions
@@ -155,10 +153,4 @@ def check_max_masks(max_masks: int | None, rule: Stop | None) -> None:
 def rule_name(until: Any) -> str:
     """A stop rule as it is written, or the name of a function."""
     known = repr(until) if isinstance(until, Rule) else getattr(until, "__qualname__", None)
-    return brief(known or type(until).__qualname__)
-
-
-def brief(setting: Any) -> str:
-    """A setting on one short line."""
-    words = " ".join(setting.split()) if isinstance(setting, str) else stable_repr(setting)
-    return words if len(words) <= 120 else f"{words[:119]}…"
+    return str(describe(known or type(until).__qualname__))

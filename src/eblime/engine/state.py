@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from eblime._checks import as_floats, as_generator, check_weights
-from eblime._repr import stable_repr
+from eblime._repr import describe
 from eblime._threads import few_threads
 from eblime._types import BoolArray, FloatArray, RNGLike
 from eblime._version import __version__
@@ -20,15 +20,13 @@ from eblime.answers import Answers, Proposal
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.questions import Question, Reply
-from eblime.engine.settings import LoopSettings, brief, rule_name
+from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fit_inputs
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Scene, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
-
-__all__ = ["State", "begin", "whole_scene"]
 
 
 def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
@@ -265,10 +263,10 @@ class State:
         about: Any = getattr(model, "about", None)  # such as the layout that it takes
         known = about(self.subject.scene) if callable(about) else {}
         found: dict[str, Any] = {
-            "method": stable_repr(settings.method),
+            "method": describe(settings.method),
             "input": {**settings.about, **known},
-            "design": brief(settings.design) if settings.design is not None else None,
-            "kernel": stable_repr(as_kernel(settings.kernel)),
+            "design": describe(settings.design),
+            "kernel": describe(as_kernel(settings.kernel)),
             "seed": self.seed,
             "model_calls": self.calls,
             "batch_size": int(self.replies[-1].batch_size),

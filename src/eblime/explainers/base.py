@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
-from eblime._repr import settings_repr
+from eblime._repr import describe, settings_repr
 from eblime._types import RNGLike
 from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.explain import Source
-from eblime.engine.settings import LoopSettings, brief, method_for, stop_settings
+from eblime.engine.settings import LoopSettings, method_for, stop_settings
 from eblime.engine.targets import Labels, Target, Targets, scores_of
 from eblime.models.adapt import as_model
 from eblime.models.sklearn import output_names
@@ -24,8 +24,6 @@ from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = ["BaseExplainer", "Question", "list_settings"]
 
 Asks = TypeVar("Asks", bound=Callable[..., Any])
 
@@ -127,9 +125,9 @@ class BaseExplainer(ABC):
         return x
 
     @property
-    def description(self) -> dict[str, str]:
+    def description(self) -> dict[str, Any]:
         """How an input is read, for the reader of the results."""
-        return {name: brief(getattr(self, name)) for name in self.about}
+        return {name: describe(getattr(self, name)) for name in self.about}
 
     def check(self) -> None:
         """Refuse invalid settings, as the constructor does, before any input is read."""

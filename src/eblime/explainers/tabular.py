@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice, check_count
+from eblime._repr import describe, name_of
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.frames import SparseFrame, as_frame
 from eblime.domains.tabular.neighbourhood import BACKGROUND_ROWS, PERTURB, UserPerturb
 from eblime.domains.tabular.row import REPRESENTATIONS, TableSubject, open_row
-from eblime.engine.settings import brief
 from eblime.explainers.base import BaseExplainer
 from eblime.methods.regression import as_method
-
-__all__ = ["TabularExplainer"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -166,11 +164,12 @@ class TabularExplainer(BaseExplainer):
         if not game and getattr(as_method(self.method), "index", None) == "shapley":
             raise ValueError(
                 "`perturb` must be 'background' for Shapley values of a row, which add up from the "
-                f"mean score of the background to the score of the row; got {brief(self.perturb)}."
+                "mean score of the background to the score of the row; got "
+                f"{name_of(describe(self.perturb))}."
             )
 
     @property
-    def description(self) -> dict[str, str]:
+    def description(self) -> dict[str, Any]:
         """How a row is read; bins by their name, without labels."""
         found = {name: getattr(self, name) for name in self.about}
         found["bins"], most = _split_bins(self.bins)[0], self._most_rows
@@ -178,7 +177,7 @@ class TabularExplainer(BaseExplainer):
             del found["rows_per_mask"]
         elif len(self.background) > most:
             found["background"] = f"{most} of {len(self.background)} rows"
-        return {name: brief(value) for name, value in found.items()}
+        return {name: describe(value) for name, value in found.items()}
 
     @property
     def _most_rows(self) -> int | None:

@@ -22,12 +22,10 @@ from eblime.answers import Answers
 from eblime.engine.drive import score_of_input
 from eblime.engine.state import whole_scene
 from eblime.engine.targets import Target, columns_of, output_label
-from eblime.family.systems import NotRefitted, NumberRows, provenance
+from eblime.family.systems import NumberRows, provenance
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
-from eblime.results.explanation import Explanation
-
-__all__ = ["Search", "UnRAVEL"]
+from eblime.results.explanation import Explanation, NotRefitted
 
 ACQUISITIONS = ("FUR", "UR")
 _CANDIDATES = 400

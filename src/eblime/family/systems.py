@@ -27,17 +27,11 @@ from eblime.kernels import as_kernel
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
 from eblime.protocols import Method
-from eblime.results.explanation import Explanation
+from eblime.results.explanation import Explanation, NotRefitted
 from eblime.stopping.lars import LarsStable
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    *("DLIME", "SLIME", "AveragedExplanation", "AveragedLIME", "NotRefitted", "NumberRows"),
-    *("averaged", "explanation_like", "provenance"),
-]
-
 
 _MOST_ROWS = 20_000  # the distances between all pairs of rows must fit into memory
 
@@ -225,19 +219,6 @@ class _InOrder:
         """The next n rows, as a table."""
         self.given += n
         return self.table(self.rows[self.given - n : self.given])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotRefitted:
-    """Stands in an explanation for a system that is not a regression of its answers."""
-
-    name: str
-
-    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
-        """Refused: the posterior does not follow from the answers alone."""
-        raise ValueError(
-            f"{self.name} cannot fit answers again; choose a method, such as refit('lime')."
-        )
 
 
 def provenance(method: str, about: Any, rng: RNGLike, calls: int) -> dict[str, Any]:

@@ -18,11 +18,7 @@ from eblime.plot.charts import ridge as ridge
 from eblime.plot.charts import valued as valued
 from eblime.plot.maps import importance_map as importance_map
 from eblime.plot.maps import interaction_map as interaction_map
-from eblime.plot.maps import mean_map as mean_map
 from eblime.plot.maps import posterior_maps as posterior_maps
-from eblime.plot.maps import sign_map as sign_map
-from eblime.plot.maps import top_k_map as top_k_map
-from eblime.plot.maps import uncertainty_map as uncertainty_map
 from eblime.plot.runs import beeswarm as beeswarm
 from eblime.plot.runs import dependence as dependence
 from eblime.plot.signals import signal_map as signal_map

@@ -37,12 +37,6 @@ if TYPE_CHECKING:
 
     from eblime.measures import DetectionCurve
 
-__all__ = [
-    *("by_width", "compare", "convergence", "densities", "detection", "intervals", "means"),
-    *("ranks", "ridge", "side_by_side", "valued"),
-]
-
-
 _MANY_SIZES = 24  # of flaws: more are drawn in groups
 _PALETTE = (*COLOURS, INK, NEUTRAL)  # of several explanations, which also differ in shape
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")

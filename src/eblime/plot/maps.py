@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._checks import check_count
+from eblime._checks import check_choice, check_count
 from eblime._types import FloatArray, IntArray
 from eblime.plot.style import (
     INK,
@@ -28,6 +28,7 @@ from eblime.plot.style import (
     signed_shares,
     uncertain,
 )
+from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 from eblime.results.indices import Interactions
 from eblime.results.notes import prediction_r2
@@ -37,25 +38,41 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-__all__ = [
-    *("Canvas", "canvas", "importance_map", "interaction_map", "mean_map", "painted"),
-    *("posterior_maps", "remarks", "sign_map", "top_k_map", "uncertainty_map"),
-]
-
-
 NUMBERED = 15  # superpixels with their number on the map, as many as `intervals` lists
 _STRONGEST = 0.75  # opacity of the colour over the largest importance
 _UNRELIABLE = 0.2  # R^2 below which a map says so
 
 
 def importance_map(
-    explanation: Explanation, *, top: int = 5, numbered: int = NUMBERED, ax: Axes | None = None
+    explanation: Explanation,
+    *,
+    of: str = "importance",
+    top: int = 5,
+    numbered: int = NUMBERED,
+    ax: Axes | None = None,
 ) -> Axes:
-    """The `top` superpixels by absolute mean: green raises the score, orange lowers it.
+    """The superpixels of an image, coloured by their importance, or by what is known about it.
 
-    The colour is stronger where the importance is larger. A superpixel whose 95 % interval contains
-    zero stays grey. The `numbered` most important superpixels show their number, as in tables and
-    in the "intervals" plot. A held-out R^2 below 0.2 is written below the image.
+    A held-out R^2 below 0.2 is written below the image.
+
+    Parameters
+    ----------
+    explanation
+        Of an image.
+    of
+        "importance": the `top` superpixels by absolute mean, green if they raise the score, orange
+        if they lower it, stronger where the importance is larger; a superpixel whose 95 % interval
+        contains zero stays grey. "mean": the posterior means of all. "uncertainty": their standard
+        deviations, on a scale that starts at zero. "variance": scaled from its minimum to its
+        maximum as in the paper's Fig. 2, where small differences look large. "sign": the
+        probability that the importance is positive. "top_k": the probability to be among the `top`
+        most important to the surrogate, which is not about what is there.
+    top
+        Number of superpixels of "importance" and "top_k".
+    numbered
+        How many superpixels show their number, as in tables and in the "intervals" plot.
+    ax
+        Where to draw; None makes new axes.
 
     Examples
     --------
@@ -64,20 +81,55 @@ def importance_map(
     >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
     >>> eblime.plot.importance_map(e).get_title("left")
     'output: top 5'
+    >>> eblime.plot.importance_map(e, of="uncertainty").get_title("left")
+    'output: posterior sd'
     """
+    check_choice("of", of, ("importance", "mean", "uncertainty", "variance", "sign", "top_k"))
     check_count("top", top)
-    drawing, mean = canvas(explanation), explanation.posterior.mean
-    order = explanation.posterior.order()
-    most = float(np.abs(mean).max()) or 1.0
+    drawing, post = canvas(explanation), explanation.posterior
+    order, shares = post.order(), signed_shares(explanation)
+    title, below = f"top {min(top, len(order))}", remarks(explanation)
+    if of != "importance":
+        values, title, ends, label = _numbers_of(post, of, top)
     drawn = axes(ax, drawing.size)
-    shares = signed_shares(explanation)
-    drawing.show(drawn, painted(drawing, shares, order[:top]))
-    for j in order[:top]:
-        drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
-    _numbers(drawn, drawing, order, numbered, top)
-    sign_bar(drawn, most, "importance", diverging(_STRONGEST))
-    below = remarks(explanation, order[:top])
-    return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}", below)
+    if of == "importance":
+        drawing.show(drawn, painted(drawing, shares, order[:top]))
+        for j in order[:top]:
+            drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
+        most = float(np.abs(post.mean).max()) or 1.0
+        sign_bar(drawn, most, "importance", diverging(_STRONGEST))
+        below = remarks(explanation, order[:top])
+    else:  # the photo stays visible in grey
+        drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
+        shown = np.ma.masked_invalid(values[drawing.labels])
+        scale: Any = diverging() if of in ("mean", "sign") else "viridis"
+        field = drawing.show(drawn, shown, cmap=scale, vmin=ends[0], vmax=ends[1], alpha=0.72)
+        drawing.show(drawn, drawing.edges())
+        drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=label)
+    if of in ("importance", "mean"):
+        _numbers(drawn, drawing, order, numbered, top if of == "importance" else 0)
+    if of == "top_k":
+        below.append("about the fit, not about what is there")
+    return _finish(drawn, drawing, explanation, title, below)
+
+
+def _numbers_of(
+    post: Posterior, of: str, top: int
+) -> tuple[FloatArray, str, tuple[float, float], str]:
+    """One number per superpixel; what it is, the ends of its colours, and the label of the bar."""
+    if of == "mean":
+        most = float(np.abs(post.mean).max()) or 1.0
+        return post.mean, "posterior mean", (-most, most), "importance"
+    if of == "uncertainty":
+        most = float(post.sd[np.isfinite(post.sd)].max(initial=0.0)) or 1.0
+        return post.sd, "posterior sd", (0, most), "sd of the importance"
+    if of == "variance":
+        above = post.sd**2 - (post.sd**2).min()
+        return above / (above.max() or 1.0), "variance, min-max scaled", (0, 1), ""
+    if of == "sign":
+        return post.prob_positive(), "P(importance > 0)", (0, 1), ""
+    chance = post.top_k_probability(min(top, post.n_features))
+    return chance, f"P(among the top {top})", (0, 1), ""
 
 
 def painted(drawing: Canvas, shares: FloatArray, top: IntArray) -> FloatArray:
@@ -90,90 +142,6 @@ def painted(drawing: Canvas, shares: FloatArray, top: IntArray) -> FloatArray:
         tint = np.array(rgb(sign_colour(shares[j])))
         shown[inside] = (1 - strength) * grey[inside] + strength * tint
     return np.clip(shown, 0, 1)
-
-
-def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | None = None) -> Axes:
-    """Posterior mean of every superpixel; the colour scale is centred at zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
-    >>> eblime.plot.mean_map(e).get_title("left")
-    'output: posterior mean'
-    """
-    mean = explanation.posterior.mean
-    most = float(np.abs(mean).max()) or 1.0
-    ends, title = (-most, most), "posterior mean"
-    drawn = _field(
-        explanation, mean, title, ax, colours=diverging(), limits=ends, unit="importance"
-    )
-    _numbers(drawn, canvas(explanation), explanation.posterior.order(), numbered, 0)
-    return drawn
-
-
-def uncertainty_map(
-    explanation: Explanation, *, scaled: bool = False, ax: Axes | None = None
-) -> Axes:
-    """Posterior standard deviation of every superpixel, on a scale that starts at zero.
-
-    `scaled` draws the variance instead, scaled from its minimum to its maximum as in the paper's
-    Fig. 2; small differences look large there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
-    >>> eblime.plot.uncertainty_map(e).get_title("left")
-    'output: posterior sd'
-    """
-    if scaled:
-        variance = explanation.posterior.sd**2
-        span = np.ptp(variance)
-        stretched = (variance - variance.min()) / span if span > 0 else variance * 0
-        return _field(explanation, stretched, "variance, min-max scaled", ax)
-    sd = explanation.posterior.sd
-    most = float(sd[np.isfinite(sd)].max(initial=0.0)) or 1.0
-    title = "posterior sd"
-    return _field(explanation, sd, title, ax, limits=(0, most), unit="sd of the importance")
-
-
-def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
-    """Probability that each superpixel is among the `top` most important to the surrogate.
-
-    It is about the fit of the linear surrogate, not the probability that an object or a defect is
-    there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
-    >>> eblime.plot.top_k_map(e).get_title("left")
-    'output: P(among the top 5)'
-    """
-    check_count("top", top)
-    chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
-    title, below = f"P(among the top {top})", ["about the fit, not about what is there"]
-    return _field(explanation, chance, title, ax, limits=(0, 1), below=below)
-
-
-def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
-    """Probability that the importance of each superpixel is positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
-    >>> eblime.plot.sign_map(e).get_title("left")
-    'output: P(importance > 0)'
-    """
-    chance = explanation.posterior.prob_positive()
-    title = "P(importance > 0)"
-    return _field(explanation, chance, title, ax, colours=diverging(), limits=(0, 1))
 
 
 def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
@@ -191,31 +159,9 @@ def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Fig
     width, height = canvas(explanation).size
     figure = new_figure((2 * width - 0.2, height))
     left, right = figure.subplots(1, 2)
-    mean_map(explanation, numbered=numbered, ax=left)
-    uncertainty_map(explanation, ax=right)
+    importance_map(explanation, of="mean", numbered=numbered, ax=left)
+    importance_map(explanation, of="uncertainty", ax=right)
     return figure
-
-
-def _field(
-    explanation: Explanation,
-    values: FloatArray,
-    title: str,
-    ax: Axes | None,
-    *,
-    colours: Any = "viridis",
-    limits: tuple[float | None, float | None] = (None, None),
-    unit: str = "",
-    below: Sequence[str] = (),
-) -> Axes:
-    """One number per superpixel as a colour; the photo stays visible in grey."""
-    drawing = canvas(explanation)
-    drawn = axes(ax, drawing.size)
-    drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
-    painted = np.ma.masked_invalid(values[drawing.labels])
-    field = drawing.show(drawn, painted, cmap=colours, vmin=limits[0], vmax=limits[1], alpha=0.72)
-    drawing.show(drawn, drawing.edges())
-    drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=unit)
-    return _finish(drawn, drawing, explanation, title, [*remarks(explanation), *below])
 
 
 def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: int) -> None:

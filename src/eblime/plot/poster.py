@@ -16,8 +16,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["pictures", "poster"]
-
 _LISTED = 10  # features with their intervals
 _ACROSS = 3  # pictures in a row
 _WIDE = 0.3  # height of an image, in widths, below which its maps are one below the other
@@ -92,7 +90,7 @@ def _image_poster(explanation: Explanation, picture: str, top: int) -> Figure:
         panels = figure.subplot_mosaic([[*maps, "bars"]])
     explanation.plot(picture, ax=panels["map"], top=top, numbered=listed)
     if "top_k" in panels:
-        explanation.plot("top_k", ax=panels["top_k"], top=top)
+        explanation.plot(picture, of="top_k", ax=panels["top_k"], top=top)
     explanation.plot(ax=panels["bars"], top=listed)
     return figure
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from eblime.batch.results import Run
 
-__all__ = ["beeswarm", "dependence"]
-
 _MOST = 1_500  # points per feature
 _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
 _UNUSED = 0.35  # opacity of a feature that may not be used, relative to others

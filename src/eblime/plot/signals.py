@@ -32,8 +32,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Lane", "Picture", "picture_of", "signal_map", "signal_size"]
-
 CHANNELS = 12  # drawn at most
 _COLUMNS = 1000  # of a long signal: in each, a line from its least to its largest value
 _BOXES = 400  # of a channel

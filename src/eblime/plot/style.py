@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     from eblime.results.explanation import Explanation
 
-__all__ = [
-    *("AGAINST", "COLOURS", "FAVOUR", "INK", "LINES", "MARK", "NEUTRAL", "axes", "axis_label"),
-    *("caption", "clean", "diverging", "in_notebook", "legend_below", "log_ticks", "needs_domain"),
-    *("new_figure", "rgb", "sign_bar", "sign_colour", "signed_shares", "tick_shares", "title"),
-    "uncertain",
-]
-
 FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermilion lowers it
 NEUTRAL, INK, MARK = "#767676", "#222222", "#0072B2"
 COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")  # of several features

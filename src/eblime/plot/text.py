@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.transforms import Transform
 
-__all__ = ["highlighted", "text_size"]
-
 _MOST_LINES = 40
 _POINTS = 9  # the size of the font
 _COLUMN = 0.602 * _POINTS / 72  # inches: the advance of DejaVu Sans Mono

@@ -30,8 +30,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PLANES", "Sections", "projections", "sections_of", "slices"]
-
 PLANES = ((1, 2), (0, 2), (1, 0))  # the axes that go down and across in the slice along each axis
 _LONGEST = 256  # voxels drawn along an axis
 _VOXELS = 300_000  # of a region, whose centre is found from so many

@@ -24,8 +24,6 @@ from eblime.results.notes import fit_sentence, notes
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["fragment"]
-
 _ROWS = 10
 _NEUTRAL = "#888888"
 _STYLES = {  # what the page's style sheet says about these classes

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,10 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._files import write_whole
+from eblime._repr import name_of
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
-from eblime.kernels import ExponentialKernel, kernel_of_repr
+from eblime.kernels import ExponentialKernel, kernel_of, uniform
 from eblime.plot.volumes import sections_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
@@ -26,12 +25,6 @@ from eblime.results.estimand import describe_estimand
 from eblime.results.explanation import Explanation
 from eblime.results.indices import every_index
 from eblime.results.notes import fit_sentence, is_poor_fit, notes, stop_sentence
-
-__all__ = [
-    *("LEVELS", "describe_input", "describe_kernel", "describe_object", "page_data", "report"),
-    "settings",
-]
-
 
 _SHOWN = 12  # rows before "Show all"
 _CLASSES = 10  # listed on a page
@@ -258,28 +251,16 @@ def _short(values: FloatArray, digits: int = 4) -> Any:
     return [float(f"{value:.{digits}g}") for value in values]
 
 
-_LONGEST = 400  # longer representations are not parsed
 _PHRASES: dict[tuple[str, Any], str] = {
     ("intercept", "flat"): "free intercept",
     ("intercept", "none"): "no intercept",
     ("intercept", "penalised"): "penalised intercept",
     ("standardize", True): "standardised scores",
     ("standardize", False): "scores in their own units",
+    ("grid", "PublishedGrid"): "ridge parameters from a grid",
     ("grid", None): "all ridge parameters integrated",
     ("local", True): "a scale for each feature",
     ("local", False): "a common scale",
-}
-_NAMES = {
-    "a": "noise prior shape",
-    "alpha": "ridge parameter",
-    "b": "noise prior scale",
-    "draws": "number of draws",
-    "grid": "ridge parameters from a grid",
-    "n_lambdas": "number of ridge parameters",
-    "scale": "prior scale",
-    "upper": "largest ridge parameter",
-}
-_INPUT: dict[tuple[str, str], str] = {
     ("segmentation", "slic"): "superpixels by SLIC",
     ("segmentation", "quickshift"): "superpixels by quickshift",
     ("segmentation", "felzenszwalb"): "superpixels by Felzenszwalb's method",
@@ -295,6 +276,7 @@ _INPUT: dict[tuple[str, str], str] = {
     ("perturb", "bins"): "other values drawn from the background, each feature independently",
     ("perturb", "normal"): "other values drawn from normals inside the bins",
     ("perturb", "rows"): "other values from whole rows of the background",
+    ("segmentation", "ndarray"): "segmentation as given in an array",
     ("segmentation", "sentence"): "sentences",
     ("segmentation", "paragraph"): "sources as given, or paragraphs",
     ("segmentation", "turn"): "turns of a chat",
@@ -305,8 +287,17 @@ _INPUT: dict[tuple[str, str], str] = {
     ("tokens", "word"): "words",
     ("tokens", "sentence"): "sentences",
     ("tokens", "char"): "characters",
-    ("bag", "True"): "all occurrences together",
-    ("bag", "False"): "each occurrence separately",
+    ("bag", True): "all occurrences together",
+    ("bag", False): "each occurrence separately",
+}
+_NAMES = {
+    "a": "noise prior shape",
+    "alpha": "ridge parameter",
+    "b": "noise prior scale",
+    "draws": "number of draws",
+    "n_lambdas": "number of ridge parameters",
+    "scale": "prior scale",
+    "upper": "largest ridge parameter",
 }
 _DESIGNS = {
     "bernoulli": "each feature is shown with probability one half",
@@ -326,16 +317,17 @@ _DESIGNS = {
 def settings(explanation: Explanation) -> list[tuple[str, str]]:
     """The settings as pairs of a heading and a sentence, in reading order."""
     post, made = explanation.posterior, explanation.provenance
-    design = "exhaustive" if explanation.exhaustive else str(made.get("design", "unknown"))
+    design = "exhaustive" if explanation.exhaustive else made.get("design", "unknown")
+    masks = _DESIGNS.get(name_of(design)) or describe_settings(design)
     kernel = describe_kernel(made.get("kernel", "unknown"), explanation.answers.n_varying)
     reading, seed, seconds = (made.get(name) for name in ("input", "seed", "seconds"))
-    phrases, versions = describe_input(reading), made.get("versions")
+    phrases, versions = _phrases(reading), made.get("versions")
     time = "" if seconds is None else f" in {seconds:.1f} s"
     pairs: list[tuple[str, str | None]] = [
         ("Features", f"{post.n_features}: {phrases}" if phrases else str(post.n_features)),
-        ("Masks", f"{post.n_masks}: {_DESIGNS.get(design) or describe_object(design)}"),
+        ("Masks", f"{post.n_masks}: {masks}"),
         ("Weights", f"{kernel}; effective sample size {post.ess:.1f}"),
-        ("Method", f"{post.method}: {describe_object(made.get('method', 'unknown'))}"),
+        ("Method", f"{post.method}: {describe_settings(made.get('method', 'unknown'))}"),
         ("Ridge parameter", _ridge(post.extras.get("lam"))),
         ("Seed", "none: another run draws other masks" if seed is None else str(seed)),
         ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{time}"),
@@ -356,98 +348,44 @@ def _ridge(lam: ScalarLaw | None) -> str | None:
     return f"median {lam.median:.3g}, 95 % from {low:.3g} to {high:.3g}"
 
 
-def describe_kernel(stored: object, n_features: int) -> str:
-    """How masks are weighted, from the representation of the kernel."""
-    kernel = kernel_of_repr(stored) if len(str(stored)) <= _LONGEST else None
-    if not isinstance(kernel, ExponentialKernel):
-        name = _function(str(stored))
-        return "all masks count the same" if name == "uniform" else name or describe_object(stored)
-    return kernel.describe(n_features)
+def describe_kernel(record: object, n_features: int) -> str:
+    """How masks are weighted, from the record of the kernel."""
+    kernel = kernel_of(record)
+    if isinstance(kernel, ExponentialKernel):
+        return kernel.describe(n_features)
+    return "all masks count the same" if kernel is uniform else name_of(record)
 
 
-def describe_object(stored: object) -> str:
-    """The settings of an object, from its representation; other text is returned unchanged."""
-    tree = _expression(str(stored))
-    if not isinstance(tree, ast.Call):
-        return _function(str(stored)) or str(stored)
-    phrases = [phrase for pair in _settings(tree)[1].items() if (phrase := _setting(*pair))]
-    return ", ".join(phrases) or "no settings"
+def describe_settings(record: object) -> str:
+    """The settings in a record, as phrases separated by commas; its name without settings."""
+    settings = record.get("settings") if isinstance(record, Mapping) else None
+    if not isinstance(settings, Mapping):
+        return name_of(record)
+    return _phrases(settings) or "no settings"
 
 
-def describe_input(about: object) -> str:
-    """How the input was read, as phrases separated by commas; empty if nothing was stored."""
-    if not isinstance(about, Mapping):
+def _phrases(settings: object) -> str:
+    """One phrase per setting that is not None; empty if these are no settings."""
+    if not isinstance(settings, Mapping):
         return ""
-    return ", ".join(_input(str(name), str(setting)) for name, setting in about.items())
+    return ", ".join(filter(None, (_phrase(str(name), settings[name]) for name in settings)))
 
 
-def _input(name: str, setting: str) -> str:
-    """One setting of the input as a phrase."""
-    known = _INPUT.get((name, setting))
-    if known is not None:
-        return known
-    if setting.startswith("array("):
-        return f"{_with_spaces(name)} as given in an array"
-    tree = _expression(setting)
-    value = None if tree is None or isinstance(tree, ast.Call) else _value(tree)
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
-        options = ", ".join(f"{_with_spaces(str(key))} {entry}" for key, entry in value[1].items())
-        return f"{_INPUT.get((name, str(value[0])), f'{name} {value[0]}')} ({options})"
-    function = _function(setting)
-    return f"{_with_spaces(name)} by {function}" if function else f"{_with_spaces(name)} {setting}"
-
-
-def _setting(name: str, value: Any) -> str:
-    """One setting of an object as a phrase; empty for a setting that is None."""
-    if isinstance(value, (str, bool, int, float, type(None))) and (name, value) in _PHRASES:
-        return _PHRASES[name, value]
-    if value is None:
-        return ""
-    text = _NAMES.get(name, _with_spaces(name))
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):  # an object
-        inner = ", ".join(phrase for pair in value[1].items() if (phrase := _setting(*pair)))
-        return f"{text} ({inner})" if inner else text
-    if isinstance(value, bool):
-        return text if value else f"no {text}"
-    return f"{text} {_number(value)}"
-
-
-def _settings(node: ast.Call) -> tuple[str, dict[str, Any]]:
-    """Name and settings of a call such as `Kernel(width=2.0)`; settings that are calls nest."""
-    values = {str(entry.arg): _value(entry.value) for entry in node.keywords}
-    return ast.unparse(node.func), values
-
-
-def _value(node: ast.expr) -> Any:
-    """The value of a literal, name and settings of a call, or else the code."""
-    if isinstance(node, ast.Call):
-        return _settings(node)
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, RecursionError):
-        return ast.unparse(node)
-
-
-def _expression(text: str) -> ast.expr | None:
-    """The text as a Python expression; None if it is not one or is too long."""
-    try:
-        return ast.parse(text, mode="eval").body if len(text) <= _LONGEST else None
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
-
-
-def _function(stored: str) -> str:
-    """The name of a function, from its representation; empty for other text."""
-    found = re.match(r"<(?:bound method|function) (\S+?)(?: .*)?>$", stored)
-    return "" if found is None else found[1]
-
-
-def _with_spaces(name: str) -> str:
-    """The name of a setting with spaces for underscores."""
-    return name.replace("_", " ")
+def _phrase(name: str, value: Any) -> str:
+    """One setting as a phrase."""
+    text, inner = _NAMES.get(name, name.replace("_", " ")), ""
+    if isinstance(value, Mapping):
+        inner, value = _phrases(value.get("settings")), name_of(value)
+        text = f"{text} {value}" if inner else f"{text} by {value}"
+    elif value is not None and not isinstance(value, bool):
+        text = f"{text} {_number(value)}"
+    elif not value:
+        text = "" if value is None else f"no {text}"
+    if isinstance(value, (str, bool, int, float, type(None))):
+        text = _PHRASES.get((name, value), text)
+    return f"{text} ({inner})" if inner else text
 
 
 def _number(value: Any) -> str:
     """A number in four significant digits; other values unchanged."""
-    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return f"{value:.4g}" if plain and abs(value) < 1e300 else str(value)
+    return f"{value:.4g}" if isinstance(value, (int, float)) and abs(value) < 1e300 else str(value)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-__all__ = ["render", "render_page", "weights_fragment", "weights_page"]
-
 
 def render(template: str, **values: Any) -> Markup:
     """A template as HTML that other templates can include."""

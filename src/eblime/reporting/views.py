@@ -26,11 +26,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = [
-    *("MOST", "image_view", "input_view", "outlines", "prompt_view", "signal_view"),
-    *("text_view", "thumbnail", "volume_view"),
-]
-
 MOST = 250  # features with all their numbers; a page stays below 400 KB
 _LONGEST = 640  # units along the longer side of the outlines
 _PHOTO = 960  # pixels along the longer side of a photo in a page

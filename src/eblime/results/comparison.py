@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Comparison"]
-
 _SHOWN = 5  # features in a printed table
 _POOR = 0.1  # held-out R^2 below which a linear fit predicts nothing
 _UNITS = {"image": "pixel", "signal": "sample", "volume": "voxel"} | dict.fromkeys(

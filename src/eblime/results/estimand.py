@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from eblime import registry
-from eblime._repr import stable_repr
+from eblime._repr import describe, name_of
 from eblime._text import printable
-from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr, shapley, uniform
+from eblime.kernels import ExponentialKernel, as_kernel, kernel_of, shapley, uniform
 from eblime.methods.common import LINEAR_FIT
 from eblime.posterior import Posterior
 
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
-__all__ = ["describe_estimand"]
-
-_LONGEST = 400  # longer representations of kernels, from files, are not parsed
 _INTERCEPTS = {
     f"{LINEAR_FIT}free intercept": "a free intercept",
     f"{LINEAR_FIT}no intercept": "no intercept",
@@ -90,26 +86,17 @@ def _masks(explanation: Explanation, *, even: bool = False) -> str:
 
 def _design(explanation: Explanation) -> str:
     """The name of the design, also of one that was given as an object."""
-    stored, names = str(explanation.provenance.get("design")), registry.names("designs")
-    found = _name(stored)
+    found = name_of(explanation.provenance.get("design"))
     objects = {"Focused": "focused", "Information": "information", "Adaptive": "adaptive"}
     alias = (objects | {"KernelLaw": "glime"}).get(found, found.replace("_", "-"))
-    return stored if stored in (*names, "as in lime") else alias if alias in names else found
-
-
-def _name(stored: str) -> str:
-    """The name of a function or of the class of an object, from its representation."""
-    if "<lambda>" in stored[:_LONGEST]:
-        return "a function"
-    found = re.match(r"(?:<function )?([\w.]+)", stored[:_LONGEST])
-    return printable(stored[:60] if found is None else found[1][:60])
+    return alias if alias in registry.names("designs") else found
 
 
 def _rows(explanation: Explanation) -> str:
     """What a regression is fitted to where chance fills in hidden features."""
     law, design = _perturb(explanation), explanation.provenance.get("design")
     if design is None and law is not None:
-        kind = _reading(explanation, "representation")
+        kind = name_of(_reading(explanation, "representation"))
         if kind in _NUMBERS:
             rows = _NUMBERS[kind] if law in _ROWS else f"rows that {law} returns"
             return f", numbers in standard deviations, to the scores of {rows}"
@@ -126,7 +113,7 @@ def _mixed(explanation: Explanation) -> str:
     if law not in _ROWS:
         return "the perturbed inputs with that mask"
     if law == "background":
-        known = printable((_reading(explanation, "background") or "rows")[:60])
+        known = name_of(_reading(explanation, "background") or "rows")
         return f"{known} of the background, from which all hidden values are taken"
     if explanation.provenance.get("design") is None:
         return f"{_ROWS[law][0]}, shown ones inside the row's bin and hidden ones outside"
@@ -136,14 +123,13 @@ def _mixed(explanation: Explanation) -> str:
 def _perturb(explanation: Explanation) -> str | None:
     """How other values of a row are drawn; None for inputs that are not rows."""
     stored = _reading(explanation, "perturb")
-    return stored if stored is None or stored in _ROWS else _name(stored)
+    return None if stored is None else name_of(stored)
 
 
-def _reading(explanation: Explanation, name: str) -> str | None:
+def _reading(explanation: Explanation, name: str) -> Any:
     """How the input was read, as the provenance says, which may come from any file."""
     about: Any = explanation.provenance.get("input")
-    found = about.get(name) if isinstance(about, Mapping) else None
-    return found if isinstance(found, str) else None
+    return about.get(name) if isinstance(about, Mapping) else None
 
 
 def _weights(explanation: Explanation, words: str) -> str:
@@ -151,12 +137,12 @@ def _weights(explanation: Explanation, words: str) -> str:
     own = getattr(explanation.method, "kernel", None)
     stored: Any = explanation.provenance.get("kernel")
     if own is not None and "to all masks" in words:
-        stored = stable_repr(as_kernel(own))
-    kernel = kernel_of_repr(stored) if len(str(stored)) <= _LONGEST else None
+        stored = describe(as_kernel(own))
+    kernel = kernel_of(stored)
     if kernel is shapley or "Shapley kernel" in words:
         return "weighted by the Shapley kernel"
     if kernel is uniform:
         return "all counting the same"
     if isinstance(kernel, ExponentialKernel):
         return f"weighted by the {kernel.describe(explanation.answers.n_varying)}"
-    return f"weighted by {_name(str(stored))}"
+    return f"weighted by {name_of(stored)}"

@@ -14,6 +14,7 @@ import numpy as np
 from eblime import registry
 from eblime._checks import as_generator, check_choice, check_count
 from eblime._progress import Progress
+from eblime._repr import describe
 from eblime._text import paragraph, printable
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
@@ -35,7 +36,22 @@ if TYPE_CHECKING:
     import shapiq
     from matplotlib.axes import Axes
 
-__all__ = ["Explanation"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRefitted:
+    """The method of an explanation that cannot be fitted to its answers again.
+
+    It is not installed, or it is a system that is not a regression of its answers.
+    """
+
+    name: str
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Refused."""
+        raise ValueError(
+            f"{self.name} cannot fit answers again: it is not installed here, or no regression. "
+            "Choose a method, such as refit('lime')."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -203,7 +219,7 @@ class Explanation:
             generator=state,
             posterior=fitted[0],
             method=chosen,
-            provenance={**self.provenance, "method": repr(chosen)},
+            provenance={**self.provenance, "method": describe(chosen)},
         )
 
     def importances(
@@ -292,8 +308,8 @@ class Explanation:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence", "width"; for images also "map", "mean_map", "uncertainty", "top_k"
-        and "sign"; for tables "values"; for texts and prompts "text"; for signals "signal"; for
+        "lambda", "convergence", "width"; for images also "map", with `of="uncertainty"` and
+        others; for tables "values"; for texts and prompts "text"; for signals "signal"; for
         volumes "slices" and "projections". `eblime.plot` describes their settings.
         """
         if kind is None:

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     import shap
     import shapiq
 
-__all__ = [
-    *("JSON_SCHEMA", "one_to_shap", "to_arviz", "to_frame", "to_json", "to_shap", "to_shapiq"),
-]
-
 JSON_SCHEMA = "eblime.explanation/1"
 _SHAPIQ = {"banzhaf": ("BV", "BII"), "shapley": ("SV", "SII")}  # shapiq's names, by order
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from eblime import registry
 from eblime._checks import check_choice, check_count, check_level, check_number
+from eblime._repr import describe, name_of
 from eblime._table import importance_table
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
-from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
+from eblime.kernels import ExponentialKernel, as_kernel, kernel_of
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from eblime.results.explanation import Explanation
-
-__all__ = [
-    *("Interactions", "by_quadrature", "check_game", "every_index", "index_posterior"),
-    *("index_posteriors", "own_kernel", "own_width", "pair_interactions", "posteriors_by_width"),
-    "with_own_kernel",
-]
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
 _PAIRS = {"banzhaf": "Banzhaf interactions", "shapley": "Shapley interactions"}
@@ -201,7 +196,7 @@ def every_index(explanation: Explanation) -> dict[str, Posterior]:
     defined = [name for name in INDICES if explanation.answers.exact_ends or name != "shapley"]
     others = [replace(method, index=name) for name in defined if name != method.index]
     if method.index != "lime" and method.kernel is None:
-        kernel = kernel_of_repr(explanation.provenance.get("kernel"))
+        kernel = kernel_of(explanation.provenance.get("kernel"))
         others = [replace(one, kernel=kernel) for one in others if kernel or one.index != "lime"]
     fitted = index_posteriors(explanation, others)
     found = {one.index: post for one, post in zip(others, fitted, strict=True)}
@@ -244,7 +239,7 @@ def own_kernel(explanation: Explanation) -> Kernel:
     if found is None:
         stored = explanation.provenance.get("kernel")
         raise ValueError(
-            f"`kernel` must be given: the explanation has a kernel of its own, {stored!s:.60}, "
+            f"`kernel` must be given: the explanation has a kernel of its own, {name_of(stored)}, "
             "which is not stored with it."
         )
     return found
@@ -275,10 +270,10 @@ def _exponential(explanation: Explanation) -> ExponentialKernel:
     kernel = _known_kernel(explanation)
     if not isinstance(kernel, ExponentialKernel):
         own = getattr(explanation.method, "kernel", None)
-        found = explanation.provenance.get("kernel") if own is None else own
+        found = explanation.provenance.get("kernel") if own is None else describe(own)
         raise ValueError(
             "`width` needs an explanation with an ExponentialKernel; the kernel of this one is "
-            f"{found!s:.60}. Give `kernel=ExponentialKernel(width=...)`."
+            f"{name_of(found)}. Give `kernel=ExponentialKernel(width=...)`."
         )
     return kernel
 
@@ -288,4 +283,4 @@ def _known_kernel(explanation: Explanation) -> Kernel | None:
     kernel = getattr(explanation.method, "kernel", None)
     if kernel is not None:
         return as_kernel(kernel)
-    return kernel_of_repr(explanation.provenance.get("kernel"))
+    return kernel_of(explanation.provenance.get("kernel"))

@@ -20,8 +20,6 @@ from eblime.results.indices import by_quadrature
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
-__all__ = ["fit_sentence", "footer", "is_poor_fit", "notes", "prediction_r2", "stop_sentence"]
-
 _FEW = 8  # an importance that rests on fewer masks gets a note
 _NAMED = 3  # features that the note names
 # held-out R^2 below which the linear fit predicts nothing, is poor, and is only fair
@@ -29,7 +27,7 @@ _NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
 _GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
 _PRIOR = 0.1  # by which EBLIME's R^2 must be above a method's to blame that method's prior
 _WIDE = 2.0  # factor of the variance, by prediction errors of rounds, that gets a note
-_BLOCK = 1 << 22  # numbers held at once
+_BLOCK = 1 << 20  # numbers held at once
 
 
 def fit_sentence(explanation: Explanation) -> str:
@@ -212,8 +210,8 @@ def _mask_notes(explanation: Explanation) -> list[str]:
 def _masks_per_feature(answers: Answers, mean: FloatArray) -> FloatArray:
     """How many masks decide each importance, (p,), as effective numbers.
 
-    The smaller of two: of the masks in which the feature does not have its most frequent value,
-    by their weights; and of all masks, by their shares in the variance of the importance (squares
+    The smaller of two: of the masks in which the feature has its rarer state, if there are two, by
+    their weights; and of all masks, by their shares in the variance of the importance (squares
     of weight, distance from the mean and residual). The second is small if a few scores are far
     from the linear fit.
     """
@@ -225,54 +223,24 @@ def _masks_per_feature(answers: Answers, mean: FloatArray) -> FloatArray:
     missed -= masks @ mean - centre @ mean
     pull = (weights * (missed / (np.abs(missed).max() or 1.0))) ** 2
     pull /= pull.max() or 1.0
-    counts = np.empty(p)
-    for columns in _blocks(p, n):
+    counts, step = np.empty(p), max(1, _BLOCK // n)
+    for start in range(0, p, step):  # a file may have very many features
+        columns = slice(start, start + step)
         some = masks[:, columns]
-        if (some * some == some).all():  # zeros and ones: sums over both states are enough
-            counts[columns] = _counts_of_states(some, centre[columns], weights, pull)
-            continue
-        usual = []
-        for column in some.T:
-            values, times = np.unique(column, return_counts=True)
-            usual.append(values[np.argmax(times)])
-        counts[columns] = np.minimum(
-            _effective_numbers((some != usual) * weights[:, None]),
-            _effective_numbers((some - centre[columns]) ** 2 * pull[:, None]),
-        )
+        found = _effective_numbers((some - centre[columns]) ** 2 * pull[:, None])
+        rare = np.where(2 * some.sum(axis=0) <= n, some, 1 - some)
+        states = ((some == 0) | (some == 1)).all(axis=0)
+        few = _effective_numbers(rare * weights[:, None])
+        counts[columns] = np.where(states, np.minimum(found, few), found)
     return counts
-
-
-def _counts_of_states(
-    masks: FloatArray, centre: FloatArray, weights: FloatArray, pull: FloatArray
-) -> FloatArray:
-    """`_masks_per_feature` for masks of zeros and ones, from four sums over the shown ones."""
-    sums = np.stack([np.ones(len(masks)), weights, weights**2, pull, pull**2])
-    shown = sums @ masks
-    hidden = sums.sum(axis=1)[:, None] - shown
-    rare = np.where(shown[0] <= hidden[0], shown, hidden)
-    first = (1 - centre) ** 2 * shown[3] + centre**2 * hidden[3]
-    second = (1 - centre) ** 4 * shown[4] + centre**4 * hidden[4]
-    numbers = np.minimum(_ratio(rare[1] ** 2, rare[2]), _ratio(first**2, second))
-    least = np.minimum(rare[0], 1.0) * (pull > 0).any()  # against rounding
-    return np.asarray(np.maximum(numbers, least))
-
-
-def _blocks(count: int, size: int) -> list[slice]:
-    """Slices of `count` rows, or columns, of `size` numbers: a file may have very many."""
-    step = max(1, _BLOCK // size)
-    return [slice(start, start + step) for start in range(0, count, step)]
 
 
 def _effective_numbers(shares: FloatArray) -> FloatArray:
     """`(sum s)^2 / sum s^2` of each column; 0 for a column of zeros."""
     top = shares.max(axis=0)
     scaled = shares / np.where(top > 0, top, 1.0)
-    return _ratio(scaled.sum(axis=0) ** 2, np.sum(scaled**2, axis=0))
-
-
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Quotients; 0 where the denominator is."""
-    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    squares = np.sum(scaled**2, axis=0)
+    return np.asarray(scaled.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0))
 
 
 def prediction_r2(post: Posterior) -> float:

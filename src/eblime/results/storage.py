@@ -21,6 +21,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,43 +40,23 @@ from eblime.core.fit_quality import HeldOut, score_range
 from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue
 from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
-from eblime.protocols import Method
-from eblime.results.explanation import Explanation
-
-__all__ = [
-    "FORMAT",
-    "StoredLaw",
-    "StoredMethod",
-    "UnreadableError",
-    "load",
-    "pack",
-    "save",
-    "unpack",
-]
-
+from eblime.results.explanation import Explanation, NotRefitted
 
 FORMAT = 1
 Arrays = dict[str, NDArray[Any]]
 _MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
-_SPARE_BYTES = 3 << 26  # that a file of any size may unpack to
-_EXPANSION = 50  # bytes that each byte of a file may unpack to, besides
-_NAME = "explanation.json"
-_MOST_JSON = 1 << 26  # bytes of the part that is JSON
+_SPARE_BYTES, _EXPANSION = 3 << 26, 50  # that a file may unpack to: any, and per byte of it
 _SPARE_JSON, _JSON_EXPANSION = 1 << 22, 4  # as above; a byte of JSON takes up to 40 in memory
-_MOST_MASKS = (1 << 53) - 1
+_NAME = "explanation.json"
+_MAX_TARGET = (1 << 53) - 1
 _PLAIN = ("target", "label", "prediction", "exhaustive", "provenance")
-_LONGEST_REASON = 300  # characters: an error may quote the file
-_MOST_MEMBERS = 1000
-_MOST_AXES = 4
-_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MAX_REASON = 300  # characters: an error may quote the file
+_MAX_MEMBERS = 1000
+_MAX_AXES = 4
 _LEVEL = 0.95  # of the stored intervals
-_MOST_DRAWS, _MOST_NUMBERS = 4_000, 4_000_000  # draws that are stored, and numbers in them
+_MAX_DRAWS, _MAX_NUMBERS = 4_000, 4_000_000  # draws that are stored, and numbers in them
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")  # those of NumPy
-_NEAR = 1e-6  # of a standard deviation, by which a refit may differ
-
-
-class UnreadableError(ValueError):
-    """A file needs a later eblime, or a package that is not installed."""
+_TOLERANCE = 1e-6  # of a standard deviation, by which a refit may differ
 
 
 def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
@@ -88,12 +69,14 @@ def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
 def pack(explanation: Explanation) -> bytes:
     """An explanation as the content of a file."""
     arrays: Arrays = {}
-    text = dump(_tree(explanation), arrays)
+    text = _dump(_tree(explanation), arrays)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(_NAME, text)
         for name, array in arrays.items():
-            file.writestr(f"{name}.npy", array_bytes(array))
+            content = io.BytesIO()
+            np.save(content, np.ascontiguousarray(array), allow_pickle=False)
+            file.writestr(f"{name}.npy", content.getvalue())
     return buffer.getvalue()
 
 
@@ -127,7 +110,7 @@ def load(
     ...     eblime.load(path).features[1]
     "word 'good'"
     """
-    content = read_regular(path, _MAX_BYTES if max_bytes is None else max_bytes)
+    content = _read_regular(path, _MAX_BYTES if max_bytes is None else max_bytes)
     return unpack(content, Path(path), max_bytes=max_bytes, refit=refit)
 
 
@@ -135,37 +118,34 @@ def unpack(
     content: bytes, source: object, *, max_bytes: int | None = None, refit: bool = False
 ) -> Explanation:
     """Read an explanation from the content of a file; error messages name the source."""
-    limit, most_json = max_bytes, _MOST_JSON
-    if limit is None:
-        limit = min(_MAX_BYTES, _SPARE_BYTES + _EXPANSION * len(content))
-        most_json = min(_MOST_JSON, _SPARE_JSON + _JSON_EXPANSION * len(content))
+    limit = max_bytes or min(_MAX_BYTES, _SPARE_BYTES + _EXPANSION * len(content))
+    most_json = max_bytes or _SPARE_JSON + _JSON_EXPANSION * len(content)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as file:
-            total = check_members(file, len(content))
+            total = _check_archive(file, len(content))
             _check_size(total, limit)
-            text = read_member(file, _NAME, most_json)
-            _check_readable(parse(text), source)
+            needed = file.getinfo(_NAME).file_size
+            if needed > most_json:
+                raise ValueError(f"{_NAME} must have at most {most_json} bytes; it has {needed}")
+            text = file.read(_NAME)
+            unknown = _unknown_part(json.loads(text))
             arrays = {
-                name.removesuffix(".npy"): parse_array(read_member(file, name))
+                name.removesuffix(".npy"): _parse_array(file.read(name))
                 for name in file.namelist()
-                if name.endswith(".npy")
+                if name.endswith(".npy") and not unknown
             }
-        tree = parse(text, arrays)
-        grown = [a for a in (tree["answers"]["masks"], tree["draws"]) if isinstance(a, np.ndarray)]
-        _check_size(total + sum(8 * array.size for array in grown), limit)
-        found = _explanation(tree, refit=refit)
-        checks.check_object(found, _EXPLANATION, _RULES)
-        known = {name: found.provenance.get(name) for name in _PROVENANCE}
-        checks.check_fields(known, _PROVENANCE, "`provenance.")
-        return found
-    except UnreadableError:
-        raise
+        if not unknown:
+            tree = json.loads(text, object_hook=lambda value: _with_arrays(value, arrays))
+            grown = [tree["answers"]["masks"], tree["draws"]]
+            _check_size(total + sum(8 * np.size(array) for array in grown), limit)
+            return _explanation(tree, refit=refit)
     except Exception as error:  # zip, JSON and arrays fail in many ways on damaged content
-        reason = printable(str(error)[:_LONGEST_REASON]) or type(error).__name__
+        reason = printable(str(error)[:_MAX_REASON]) or type(error).__name__
         raise ValueError(
             f"{source} is not a whole eblime explanation: it may be cut short or damaged "
             f"({reason})."
         ) from error
+    raise ValueError(f"{source} {unknown}")
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:
@@ -173,8 +153,8 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
     scene = explanation.scene
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
-    method = describe_method(explanation.method)
-    answers, small = fields_of(explanation.answers), explanation.masks.astype(np.uint8)
+    method, encoded = explanation.method, _is_known(explanation.method)
+    answers, small = _fields_of(explanation.answers), explanation.masks.astype(np.uint8)
     if (small == explanation.masks).all():  # zeros and ones take one byte each
         answers["masks"] = small
     state = json.dumps(explanation.generator, default=lambda part: part.tolist())
@@ -183,37 +163,45 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
         **{name: getattr(explanation, name) for name in _PLAIN},
         "generator": json.loads(state),
         "answers": answers,
-        "scene": {"domain": scene.domain, "fields": fields_of(scene)},
-        "method": method,
-        "summary": summarise(explanation.posterior),
-        "draws": draws_to_store(explanation, encoded=method is not None),
+        "scene": {"domain": scene.domain, "fields": _fields_of(scene)},
+        "method": method if encoded else None,
+        "summary": _summarise(explanation.posterior),
+        "draws": _draws_to_store(explanation, encoded=encoded),
     }
 
 
 def _explanation(tree: Any, *, refit: bool) -> Explanation:
-    """The explanation of a file."""
-    answers = _answers(tree["answers"])
+    """The explanation of a file, checked."""
+    answers, summary = _answers(tree["answers"]), tree["summary"]
     domain = registry.find("domains", tree["scene"]["domain"])
     scene = domain.scene(**tree["scene"]["fields"])
     domain.check_scene(scene)
-    method = build_method(tree["method"])
-    posterior = read_posterior(
-        method,
-        answers,
-        tree["summary"],
-        draws=tree["draws"],
-        generator=tree["generator"],
-        exhaustive=tree["exhaustive"] is True,
-        refit=refit,
-    )
-    return Explanation(
+    method = _build_method(tree["method"])
+    checks.check_fields(summary, _SUMMARY, "`summary.")
+    exhaustive, generator = tree["exhaustive"] is True, tree["generator"]
+    lost = tree["draws"] is not None and generator is None  # draws that cannot be made again
+    quick = method is not None and is_quick(method, answers, exhaustive=exhaustive) and not lost
+    if method is None or not (refit or quick):
+        posterior = _stored_posterior(answers, summary, tree["draws"], exhaustive=exhaustive)
+    else:
+        (posterior,) = fit_each(method, _generator_in(generator), [answers], exhaustive=exhaustive)
+        _compare(posterior, summary)
+        if not isinstance(posterior.held_out, float) and summary["r2_held_out"] is not None:
+            known = HeldOut.known(summary["r2_held_out"])
+            posterior = dataclasses.replace(posterior, held_out=known)
+    found = Explanation(
         posterior=posterior,
         answers=answers,
-        method=StoredMethod(name=posterior.method) if method is None else method,
+        method=NotRefitted(name=posterior.method) if method is None else method,
         scene=scene,
-        generator=tree["generator"],
+        generator=generator,
         **{name: tree[name] for name in _PLAIN},
     )
+    checks.check_object(found, _EXPLANATION, _RULES)
+    checks.check_fields(
+        {name: found.provenance.get(name) for name in _PROVENANCE}, _PROVENANCE, "`provenance."
+    )
+    return found
 
 
 def _answers(fields: Mapping[str, Any]) -> Answers:
@@ -237,21 +225,22 @@ def _check_size(needed: int, limit: int) -> None:
         )
 
 
-def _check_readable(tree: Any, source: object) -> None:
-    """Refuse a format that no eblime, or a later one, wrote, and a domain that is not installed."""
+def _unknown_part(tree: Any) -> str:
+    """What this installation lacks to read the tree of a file; empty if nothing."""
     found, domain = tree["format"], tree["scene"]["domain"]
     if type(found) is not int or found < 1:
         raise ValueError(f"`format` must be a whole number >= 1; got {found!r:.40}")
     if found > FORMAT:
-        raise UnreadableError(
-            f"{source} has format {found!r:.40}; this eblime reads up to format {FORMAT}. "
+        return (
+            f"has format {found!r:.40}; this eblime reads up to format {FORMAT}. "
             "Update it: pip install -U eblime."
         )
     if isinstance(domain, str) and domain not in registry.names("domains"):
-        raise UnreadableError(
-            f"{source} needs the domain {printable(domain)!r:.60}, which is not installed here. "
+        return (
+            f"needs the domain {printable(domain)!r:.60}, which is not installed here. "
             "Install the package that provides it."
         )
+    return ""
 
 
 def _one_size(e: Explanation) -> bool:
@@ -276,7 +265,7 @@ _ANSWERS: dict[str, checks.Check] = {
 _SECONDS = checks.optional(checks.number(low=0.0))
 _EXPLANATION = {
     "posterior": checks.instance(Posterior),
-    "target": checks.whole(0, _MOST_MASKS),
+    "target": checks.whole(0, _MAX_TARGET),
     "label": checks.text(),
     "prediction": checks.number(),
     "exhaustive": checks.flag(),
@@ -293,7 +282,7 @@ _RULES = {
 }
 
 
-def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
+def _read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """Read a file of at most `limit` bytes; pipes, devices and folders are refused unread."""
     options = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     handle = os.open(path, os.O_RDONLY | options)  # non-blocking: a pipe must not hang
@@ -311,32 +300,25 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
         os.close(handle)
 
 
-def check_members(archive: zipfile.ZipFile, size: int) -> int:
+def _check_archive(archive: zipfile.ZipFile, size: int) -> int:
     """The bytes that all members unpack to, as the archive states; strange archives are refused.
 
     `size` is that of the archive itself: members that share their bytes add up to more.
     """
     members = archive.infolist()
-    if len(members) > _MOST_MEMBERS:
-        raise ValueError(f"it must have at most {_MOST_MEMBERS} parts; it has {len(members)}")
-    if len({member.filename for member in members}) < len(members):
-        raise ValueError("its parts must have different names")
-    if any(member.compress_type not in _COMPRESSION for member in members):
-        raise ValueError("its parts must be stored or deflated")
-    if sum(member.compress_size for member in members) > size:
-        raise ValueError("its parts must not overlap")
+    compression = {member.compress_type for member in members}
+    for must, holds in {
+        f"be at most {_MAX_MEMBERS}": len(members) <= _MAX_MEMBERS,
+        "have different names": len({member.filename for member in members}) == len(members),
+        "be stored or deflated": compression <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED},
+        "not overlap": sum(member.compress_size for member in members) <= size,
+    }.items():
+        if not holds:
+            raise ValueError(f"its parts must {must}")
     return sum(member.file_size for member in members)
 
 
-def read_member(archive: zipfile.ZipFile, name: str, limit: int | None = None) -> bytes:
-    """Decompress one member, which `check_members` has passed."""
-    member = archive.getinfo(name)
-    if limit is not None and member.file_size > limit:
-        raise ValueError(f"{name} must have at most {limit} bytes; it has {member.file_size}")
-    return archive.read(member)  # reads no more than the size that the archive states
-
-
-def parse_array(data: bytes) -> NDArray[Any]:
+def _parse_array(data: bytes) -> NDArray[Any]:
     """An array in NumPy's own format, in native byte order; only plain numbers are accepted."""
     file = io.BytesIO(data)
     readers = {
@@ -344,7 +326,7 @@ def parse_array(data: bytes) -> NDArray[Any]:
         (2, 0): np.lib.format.read_array_header_2_0,
     }
     shape, fortran, dtype = readers[np.lib.format.read_magic(file)](file)
-    if dtype.kind not in "biuf" or dtype.itemsize > 8 or len(shape) > _MOST_AXES:
+    if dtype.kind not in "biuf" or dtype.itemsize > 8 or len(shape) > _MAX_AXES:
         raise ValueError(f"arrays must hold plain numbers; got dtype {dtype} and shape {shape}")
     if math.prod(shape) * dtype.itemsize != len(data) - file.tell():
         raise ValueError(f"an array of shape {shape} and dtype {dtype} has another size")
@@ -353,15 +335,11 @@ def parse_array(data: bytes) -> NDArray[Any]:
     return np.ascontiguousarray(found, dtype=dtype.newbyteorder("=")).reshape(shape)
 
 
-def array_bytes(array: NDArray[Any]) -> bytes:
-    """An array in NumPy's own format."""
-    buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
-    return buffer.getvalue()
+def _dump(tree: Any, arrays: Arrays) -> str:
+    """A tree of plain values as JSON; arrays are put into `arrays` and replaced by their name.
 
-
-def dump(tree: Any, arrays: Arrays) -> str:
-    """A tree of plain values as JSON; arrays are put into `arrays` and replaced by their name."""
+    A dataclass becomes a record of its name and settings.
+    """
 
     def encode(value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -371,83 +349,62 @@ def dump(tree: Any, arrays: Arrays) -> str:
         if isinstance(value, (np.generic, Mapping)):
             return value.item() if isinstance(value, np.generic) else dict(value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {"dataclass": type(value).__name__, "fields": fields_of(value)}
+            return {"name": type(value).__name__, "settings": _fields_of(value)}
         raise TypeError(f"A {type(value).__name__} cannot be saved.")
 
     return json.dumps(tree, default=encode)
 
 
-def parse(text: bytes, arrays: Mapping[str, NDArray[Any]] | None = None) -> Any:
-    """The tree of JSON, with its arrays in place of their names; names stay without `arrays`."""
-
-    def decode(value: dict[str, Any]) -> Any:
-        return value if arrays is None or list(value) != ["array"] else arrays[value["array"]]
-
-    return json.loads(text, object_hook=decode)
+def _with_arrays(value: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """An entry of a file, or the array that it names."""
+    return arrays[value["array"]] if list(value) == ["array"] else value
 
 
-def fields_of(value: Any) -> dict[str, Any]:
+def _fields_of(value: Any) -> dict[str, Any]:
     """The fields of a dataclass, from which it can be built again."""
     fields = dataclasses.fields(value)
     return {field.name: getattr(value, field.name) for field in fields if field.init}
 
 
-def describe_method(method: Any) -> dict[str, Any] | None:
-    """A method by its class and settings; None if it cannot be built again from them."""
+def _is_known(method: Any) -> bool:
+    """Whether a reader can build the method again from its name and settings."""
     if not dataclasses.is_dataclass(method) or type(method) not in _known_methods().values():
-        return None
-    settings = fields_of(method)
+        return False
     try:
-        dump(settings, {})
+        _dump(method, {})
     except TypeError:
-        return None
-    return {"class": type(method).__name__, "settings": settings}
+        return False
+    return True
 
 
-def build_method(stored: Any) -> Any | None:
+def _build_method(record: Any) -> Any | None:
     """The method of a file, or None where this installation does not have it."""
-    kind = None if stored is None else _known_methods().get(stored["class"])
+    kind = None if record is None else _known_methods().get(record["name"])
     if kind is None:
         return None
     home = sys.modules[kind.__module__]
-    return kind(**{name: _build(value, home) for name, value in stored["settings"].items()})
+    return kind(**{name: _build(value, home) for name, value in record["settings"].items()})
 
 
 def _build(value: Any, home: Any) -> Any:
-    """A setting; one that is a dataclass is a kernel or belongs to the module of the method."""
-    if not (isinstance(value, dict) and "dataclass" in value):
+    """A setting; one that is a record is a kernel or belongs to the module of the method."""
+    if not isinstance(value, dict):
         return value
-    name = value["dataclass"]
+    name = value["name"]
     kind = getattr(home, name, None) or getattr(kernels, name, None)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise ValueError(f"`{name!s:.60}` is not a known class of settings.")
-    return kind(**{key: _build(entry, home) for key, entry in value["fields"].items()})
+    return kind(**{key: _build(entry, home) for key, entry in value["settings"].items()})
 
 
 def _known_methods() -> dict[str, type]:
     """Classes of all methods that the registry can import, by name."""
     found: dict[str, type] = {}
     for name in registry.names("methods"):
-        try:
+        with suppress(Exception):  # a package whose entry point is broken must not break files
             kind = type(registry.find("methods", name)())
-        except Exception:  # a package whose entry point is broken must not break files
-            continue
-        found.setdefault(kind.__name__, kind)
+            found.setdefault(kind.__name__, kind)
     return found
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMethod:
-    """A placeholder for a method that this installation does not have."""
-
-    name: str
-
-    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
-        """Refused: the method is not installed."""
-        raise ValueError(
-            f"{self.name} is not installed here. Choose another method, or install the package "
-            "that provides it."
-        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -470,10 +427,7 @@ class StoredLaw:
 
     def quantile(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Quantiles, (K,) -> (K, p); those of the 95 % interval are not of the draws."""
-        tail = (1 - _LEVEL) / 2
-        if np.array_equal(q, [tail, 1 - tail]):  # no draws need to be sorted
-            return np.stack([self.columns["low"], self.columns["high"]])
-        found = self.drawn.quantile(q)
+        tail, found = (1 - _LEVEL) / 2, self.drawn.quantile(q)
         found[q == tail], found[q == 1 - tail] = self.columns["low"], self.columns["high"]
         return found
 
@@ -494,7 +448,7 @@ class StoredLaw:
         return getattr(self.drawn, name)
 
 
-def summarise(post: Posterior) -> dict[str, Any]:
+def _summarise(post: Posterior) -> dict[str, Any]:
     """What a printed table shows; a refit is compared with it, or it replaces the refit."""
     return {
         "name": post.method,
@@ -508,7 +462,7 @@ def summarise(post: Posterior) -> dict[str, Any]:
     }
 
 
-def draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] | None:
+def _draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] | None:
     """Draws for a reader who does not have the method or would have to wait for a refit.
 
     `encoded` says whether the file has the method. None if every reader fits it again.
@@ -525,36 +479,8 @@ def draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] |
     if isinstance(law, DrawsLaw):
         small = law.draws.beta.astype(np.float32)
         return small if (small == law.draws.beta).all() else law.draws.beta
-    n = min(_MOST_DRAWS, max(2, _MOST_NUMBERS // post.n_features))
+    n = min(_MAX_DRAWS, max(2, _MAX_NUMBERS // post.n_features))
     return post.sample(n, rng=0).astype(np.float32)
-
-
-def read_posterior(
-    method: Method | None,
-    answers: Answers,
-    summary: Mapping[str, Any],
-    *,
-    draws: NDArray[Any] | None,
-    generator: Mapping[str, Any] | None,
-    exhaustive: bool,
-    refit: bool,
-) -> Posterior:
-    """The posterior of a file: `summary` and `draws` are of `summarise` and `draws_to_store`.
-
-    `method` is None if it is not installed. With `refit` it is fitted even if that takes long, by
-    a generator in the stored state.
-    """
-    checks.check_fields(summary, _SUMMARY, "`summary.")
-    lost = draws is not None and generator is None  # draws that cannot be made again
-    if method is None or not (
-        refit or (is_quick(method, answers, exhaustive=exhaustive) and not lost)
-    ):
-        return _stored_posterior(answers, summary, draws, exhaustive=exhaustive)
-    found = fit_each(method, _generator_in(generator), [answers], exhaustive=exhaustive)[0]
-    _compare(found, summary)
-    if isinstance(found.held_out, float) or summary["r2_held_out"] is None:
-        return found
-    return dataclasses.replace(found, held_out=HeldOut.known(summary["r2_held_out"]))
 
 
 def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
@@ -573,7 +499,7 @@ def _compare(posterior: Posterior, summary: Mapping[str, Any]) -> None:
     """Warn if a refit gives other importances than those of the file."""
     largest = np.abs(summary["mean"]).max()
     gap = np.abs(posterior.mean - summary["mean"])
-    if not (gap <= _NEAR * (summary.get("sd", largest) + largest) + 1e-300).all():
+    if not (gap <= _TOLERANCE * (summary.get("sd", largest) + largest) + 1e-300).all():
         warn_user(
             "Fitting the stored answers again gives other importances than when the file was "
             f"written (largest difference {gap.max():.3g}): this version of eblime computes "
