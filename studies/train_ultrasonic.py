@@ -52,7 +52,10 @@ def run(options: argparse.Namespace) -> None:
     train_classifier(net, images, labels.astype(np.int64), epochs=EPOCHS)
     ASSETS.mkdir(exist_ok=True)
     model = to_numpy(net)
-    model.save(ASSETS / "ultrasonic.npz")
+    named = {f"kernel{k}": kernel for k, kernel in enumerate(model.kernels)}
+    named |= {f"bias{k}": bias for k, bias in enumerate(model.biases)}
+    head = {"head": model.head, "head_bias": model.head_bias}
+    np.savez(ASSETS / "ultrasonic.npz", **head, **named)
     study = scans()
     truth = np.array([s.has_defect for s in study])
     found = model(np.array([s.image for s in study])).argmax(axis=1) == 1

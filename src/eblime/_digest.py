@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["UnknownContentError", "digest_of"]
-
 _PLAIN = {type(None), bool, int, float, complex, str, bytes, bytearray, list, tuple, dict}
 _PACKAGES = {"site-packages", "dist-packages"}
 _STANDARD = {sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib")}

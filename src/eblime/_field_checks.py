@@ -7,17 +7,12 @@ domains, manifests of runs and stored settings of the command line all use these
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-__all__ = [
-    *("LARGEST", "LONGEST_TEXT", "MOST_FEATURES", "NAMES", "Check", "array_of", "check_fields"),
-    *("check_object", "either", "flag", "floats", "instance", "list_of", "number", "one_of"),
-    *("optional", "plain", "text", "whole"),
-]
 
 LARGEST = 1e150  # squares stay finite
 LONGEST_TEXT = 1 << 20  # characters
@@ -46,7 +41,7 @@ def check_fields(fields: Mapping[str, Any], checks: Mapping[str, Check], owner: 
     for name, check in checks.items():
         found = fields.get(name, _MISSING)
         if found is _MISSING or not check.holds(found):
-            got = "nothing" if found is _MISSING else _brief(found)
+            got = "nothing" if found is _MISSING else reprlib.repr(found)
             raise ValueError(f"{owner}{name}` must be {check.must}; got {got}.")
         axes = () if found is None else check.axes
         shape = getattr(found, "shape", None) or ((len(found),) if axes else ())
@@ -93,7 +88,7 @@ def whole(low: int, high: int | None = None) -> Check:
 
 def flag() -> Check:
     """True or False."""
-    return Check(must="True or False", holds=lambda value: isinstance(value, bool))
+    return one_of(True, False)
 
 
 def text(longest: int = LONGEST_TEXT) -> Check:
@@ -107,7 +102,7 @@ def text(longest: int = LONGEST_TEXT) -> Check:
 def one_of(*values: Any) -> Check:
     """One of the given values, of the same type."""
     return Check(
-        must=f"one of {values}",
+        must=f"one of {values}" if len(values) > 1 else repr(values[0]),
         holds=lambda value: any(type(value) is type(known) and value == known for known in values),
     )
 
@@ -123,7 +118,7 @@ def either(*checks: Check) -> Check:
 
 def optional(check: Check) -> Check:
     """None, or what the check asks for."""
-    return either(Check(must="None", holds=lambda value: value is None), check)
+    return either(one_of(None), check)
 
 
 def instance(*kinds: type) -> Check:
@@ -143,32 +138,28 @@ def list_of(check: Check, axis: str, *, most: int) -> Check:
 
 def floats(*axes: str, low: float = -LARGEST) -> Check:
     """A float64 array with the named axes, every entry from `low` to `LARGEST`."""
-
-    def holds(value: Any) -> bool:
-        if not isinstance(value, np.ndarray) or value.dtype != np.float64:
-            return False
-        if value.ndim != len(axes):
-            return False
-        return not value.size or bool(low <= value.min() and value.max() <= LARGEST)  # no NaN
-
-    must = f"a float64 array of {len(axes)} axes with entries from {low:g} to {LARGEST:g}"
-    return Check(must=must, holds=holds, axes=axes)
+    return Check(
+        must=f"a float64 array of {len(axes)} axes with entries from {low:g} to {LARGEST:g}",
+        holds=lambda v: _is_array(v, "f", (len(axes),), low) and v.dtype == np.float64,
+        axes=axes,
+    )
 
 
 def array_of(kinds: str, *dimensions: int) -> Check:
     """A non-empty array of NumPy's dtype kinds and one of these numbers of dimensions."""
-
-    def holds(value: Any) -> bool:
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
-            return False
-        if value.ndim not in dimensions or not value.size:
-            return False
-        low, high = float(value.min()), float(value.max())
-        return bool(value.dtype.kind != "f" or -LARGEST <= low <= high <= LARGEST)
-
     return Check(
-        must=f"a non-empty finite array of {' or '.join(map(str, dimensions))} axes", holds=holds
+        must=f"a non-empty finite array of {' or '.join(map(str, dimensions))} axes",
+        holds=lambda v: _is_array(v, kinds, dimensions) and v.size > 0,
     )
+
+
+def _is_array(value: Any, kinds: str, dimensions: tuple[int, ...], low: float = -LARGEST) -> bool:
+    """Whether a value is such an array, with numbers from `low` to `LARGEST` and no NaN."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+        return False
+    if value.ndim not in dimensions:
+        return False
+    return not value.size or bool(low <= float(value.min()) and float(value.max()) <= LARGEST)
 
 
 def plain() -> Check:
@@ -192,19 +183,6 @@ def _is_plain(value: Any, deepest: int) -> bool:
     if isinstance(value, float):
         return abs(value) < np.inf
     return value is None or (isinstance(value, int) and value.bit_length() <= _MOST_BITS)
-
-
-def _brief(value: Any) -> str:
-    """A value in a few characters, whatever it is."""
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and dtype {value.dtype}"
-    if value is None or isinstance(value, (bool, float)):
-        return repr(value)
-    if isinstance(value, str):
-        return repr(value[:40])
-    if isinstance(value, int) and value.bit_length() <= 64:
-        return str(value)
-    return f"a {type(value).__name__}"
 
 
 NAMES = list_of(text(), "p", most=MOST_FEATURES)  # of the features

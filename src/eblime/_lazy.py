@@ -1,4 +1,4 @@
-"""Public names of packages, imported on first use."""
+"""Imports on first use: public names of packages, and packages of extras."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
-
-__all__ = ["lazy_names"]
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
@@ -44,3 +42,11 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         return getattr(import_module(homes[name]), name)
 
     return find, lambda: sorted(homes), [name for name in homes if homes[name] != package]
+
+
+def import_extra(name: str, extra: str) -> Any:
+    """Import a package, or say which extra of eblime has it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"{name} is not installed: pip install 'eblime[{extra}]'.") from error

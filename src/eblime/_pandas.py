@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["pd", "read_csv"]
+__all__ = ["pd"]
 
 
 def read_csv(source: Any, suffix: str, **options: Any) -> Any:

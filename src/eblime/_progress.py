@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "check_progress", "progress_reporter"]
-
 Progress = bool | Callable[[int, int], object] | None
 _DELAY = 1.0  # seconds before a bar appears that was not asked for
 

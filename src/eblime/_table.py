@@ -13,10 +13,6 @@ from eblime._types import FloatArray
 if TYPE_CHECKING:
     from eblime.posterior import Posterior
 
-__all__ = [
-    *("align", "decimals", "format_chance", "format_number", "importance_table", "number_table"),
-]
-
 
 def importance_table(
     post: Posterior,

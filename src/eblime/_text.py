@@ -8,8 +8,6 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["count_noun", "csv_text", "name_outputs", "paragraph", "printable", "width"]
-
 _NAMED = 5  # outputs that are named
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a spreadsheet formula
 

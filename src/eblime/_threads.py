@@ -11,11 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["at_fork", "available_cores", "few_threads", "free_memory", "limit_threads"]
-
 _SMALL = 2e9  # multiplications, those of a fit to about 1,000 x 1,000 numbers; takes a second
-_LOCK = threading.RLock()
-_INSIDE: dict[object, Any] = {}  # the limit, once per thread that is inside `few_threads`
+_LOCK = threading.Lock()
+_INSIDE: list[Any] = []  # the limit, once per thread that is inside `few_threads`
 
 
 @contextmanager
@@ -32,30 +30,15 @@ def few_threads(work: float) -> Iterator[None]:
     if work > _SMALL or _controller() is None:
         yield
         return
-    token = object()
     with _LOCK:
-        limit = next(iter(_INSIDE.values()), None)
-        if limit is None:
-            limit = _controller().limit(limits=1)
-        _INSIDE[token] = limit
+        _INSIDE.append(_INSIDE[0] if _INSIDE else _controller().limit(limits=1))
     try:
         yield
     finally:
         with _LOCK:
-            # absent in a process that was forked in the meantime: it has no limit
-            limit = _INSIDE.pop(token, None)
-            if limit is not None and not _INSIDE:
+            limit = _INSIDE.pop()
+            if not _INSIDE:
                 limit.restore_original_limits()
-
-
-def _begin_child() -> None:
-    """In a forked process the other threads are gone: lift their limit and use a new lock."""
-    global _LOCK
-    _LOCK = threading.RLock()
-    limit = next(iter(_INSIDE.values()), None)
-    _INSIDE.clear()
-    if limit is not None:
-        limit.restore_original_limits()
 
 
 def at_fork(**functions: Callable[[], object]) -> None:
@@ -65,11 +48,7 @@ def at_fork(**functions: Callable[[], object]) -> None:
         register(**functions)
 
 
-at_fork(  # no limit is set or lifted while a process forks
-    before=lambda: _LOCK.acquire(),
-    after_in_parent=lambda: _LOCK.release(),
-    after_in_child=_begin_child,
-)
+at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
 def available_cores() -> int:

@@ -80,17 +80,6 @@ class Answers:
         """Whether the scores of the input itself and of everything hidden, if asked, are exact."""
         return not self.noisy or self.hidden is not None
 
-    @property
-    def kernel_weights(self) -> FloatArray:
-        """The weights without the factors that correct for uneven draws, (N,).
-
-        These are the kernel's, up to a common factor.
-        """
-        if self.sampling is None:
-            return self.weights
-        drawn = self.sampling > 0
-        return np.divide(self.weights, self.sampling, out=np.zeros(len(drawn)), where=drawn)
-
     def append(
         self,
         masks: FloatArray,

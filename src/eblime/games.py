@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -227,7 +228,7 @@ def stored_game(
     >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean.round(3)
     array([0.5, 0.5, 0. ])
     """
-    names: Sequence[str] | None = None
+    names = None
     if isinstance(source, (str, os.PathLike)):
         masks, values, names = _read(Path(source))
     elif isinstance(source, Mapping):
@@ -255,28 +256,20 @@ def _keys(masks: FloatArray) -> list[bytes]:
 
 def _read(path: Path) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
     """Coalitions, values and names of a file of shapiq."""
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as found:
-            if not {"coalitions", "values"} <= set(found):
-                raise ValueError(f"{path} is not a game of shapiq: it has {sorted(found)}.")
-            masks, values = (np.asarray(found[name], float) for name in ("coalitions", "values"))
-        if masks.ndim != 2 or values.shape != masks.shape[:1] or not np.isin(masks, (0, 1)).all():
-            raise ValueError(
-                f"{path} is not a game of shapiq: it has coalitions of shape {masks.shape} and "
-                f"values of shape {values.shape}."
-            )
-        return masks, values, None
-    if path.suffix != ".json":
+    if path.suffix not in (".npz", ".json"):
         raise ValueError(f"`source` must be a .npz or .json file of shapiq; got {path}.")
-    text = path.read_text(encoding="utf8")
+    content = path.read_bytes()
     try:
-        tree: Any = json.loads(text)
-        about, data = tree["metadata"], tree["data"]
-        p, names = int(about["n_players"]), about.get("player_names")
-        coalitions = {_coalition(words): float(value) for words, value in data.items()}
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path} is not a game of shapiq.") from error
-    return *_from_coalitions(coalitions, p), names
+        if path.suffix == ".npz":
+            with np.load(io.BytesIO(content), allow_pickle=False) as found:
+                masks = check_coalitions(found["coalitions"], found["coalitions"].shape[1])
+                return masks, np.asarray(found["values"], float).reshape(len(masks)), None
+        tree: Any = json.loads(content)
+        about = tree["metadata"]
+        known = {_coalition(words): float(value) for words, value in tree["data"].items()}
+        return *_from_coalitions(known, int(about["n_players"])), about.get("player_names")
+    except Exception as error:  # whatever a strange file causes
+        raise ValueError(f"{path} is not a game of shapiq: {error}") from error
 
 
 def _coalition(words: str) -> tuple[int, ...]:
@@ -291,13 +284,12 @@ def _from_coalitions(
     for coalition in found:
         if not isinstance(coalition, (tuple, frozenset)):
             raise TypeError(f"`source` must have tuples as coalitions; got {coalition!r:.60}.")
-    largest = max((max(coalition, default=-1) for coalition in found), default=-1)
-    size = largest + 1 if p is None else p
-    smallest = min((min(coalition, default=0) for coalition in found), default=0)
-    if not size or largest >= size or smallest < 0:
+    every = [player for coalition in found for player in coalition]
+    size = max(every, default=-1) + 1 if p is None else p
+    if not size or not all(0 <= player < size for player in every):
         raise ValueError(
             f"`source` must have coalitions of players 0 to {max(size - 1, 0)}; got numbers from "
-            f"{smallest} to {largest}."
+            f"{min(every, default=0)} to {max(every, default=-1)}."
         )
     masks = np.zeros((len(found), size))
     for row, coalition in enumerate(found):

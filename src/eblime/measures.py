@@ -10,26 +10,21 @@ has the literal definition and its source, and says where we depart from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage, special
 
-from eblime import registry
-from eblime._checks import as_floats, check_count, check_level
+from eblime._checks import check_count, check_level
+from eblime._detection import DetectionCurve, probability_of_detection
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.answers import Answers
-from eblime.core.detection import HitMiss
 from eblime.core.overall import same_signs, top_features, top_jaccard
 from eblime.methods.ridge import LIME
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 __all__ = [
     "DetectionCurve",
@@ -430,209 +425,6 @@ def max_sensitivity(explanation: Any, nearby: Sequence[Any]) -> float:
         return float("nan")
     others = np.array([_importances(one) for one in nearby])
     return float(np.linalg.norm(others - importances, axis=1).max() / size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class DetectionCurve:
-    """Probability of detection against size; made by `probability_of_detection`.
-
-    A number that the flaws do not determine is NaN, one without an upper limit is infinite, and
-    `notes` says why.
-
-    Examples
-    --------
-    >>> import eblime
-    >>> sizes = [0.5, 0.7, 1.0, 1.0, 1.4, 1.4, 2.0, 2.8]
-    >>> found = eblime.measures.probability_of_detection(sizes, [0, 0, 0, 1, 1, 0, 1, 1])
-    >>> float(round(found.a50, 2))
-    1.18
-    """
-
-    sizes: FloatArray  # (k,) the different sizes, in increasing order
-    counts: IntArray  # (k,) flaws of each size
-    found: IntArray  # (k,) and those that were found
-    a: float  # log odds of a hit: a + b log(size)
-    b: float
-    a50: float  # found with probability .5
-    a90: float
-    a90_95: float  # upper bound of a90 that holds with 95 % confidence
-    notes: tuple[str, ...]
-
-    def curve(self, sizes: ArrayLike | None = None) -> FloatArray:
-        """Probability of detection and its lower and upper bound at each size, (m, 3).
-
-        Each bound holds with 95 % confidence at one size. The lower one is .9 at `a90_95`. None
-        takes the sizes of the flaws.
-        """
-        x = np.log(self.sizes if sizes is None else _check_sizes(sizes))
-        data = HitMiss(x=np.log(self.sizes), n=self.counts, k=self.found)
-        if np.isfinite(self.b):
-            middle = special.expit(self.a + self.b * x)
-        elif np.isnan(self.b):
-            middle = np.full(len(x), float(data.kind == "all"))
-        else:  # a step somewhere between two sizes
-            low, high = data.step
-            middle = np.where(x < low, self.b < 0, np.where(x > high, self.b > 0, np.nan))
-            for edge in (low, high):
-                middle[x == edge] = (self.found / self.counts)[data.x == edge]
-        ends = [special.expit(data.bound(x, side)) for side in (-1, 1)]
-        return np.stack([middle, *ends], axis=1)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per size: size, flaws, found, share, probability, low and high."""
-        from eblime._pandas import pd
-
-        columns = dict(zip(("probability", "low", "high"), self.curve().T, strict=True))
-        head = {"size": self.sizes, "flaws": self.counts, "found": self.found}
-        return pd.DataFrame({**head, "share": self.found / self.counts, **columns})
-
-    def plot(self, *, ax: Axes | None = None, **settings: Any) -> Axes:
-        """The curve with its bounds, the share found at each size, and a90 and a90/95."""
-        return registry.find("displays", "detection")(self, ax=ax, **settings)  # type: ignore[no-any-return]
-
-    def __repr__(self) -> str:
-        """One line: the three sizes."""
-        return f"DetectionCurve(a50={self.a50:.4g}, a90={self.a90:.4g}, a90_95={self.a90_95:.4g})"
-
-    def __str__(self) -> str:
-        """How many flaws were found, the curve, its sizes, and notes."""
-        few, many = f"{self.sizes[0]:.4g}", f"{self.sizes[-1]:.4g}"
-        ends = {"a50": self.a50, "a90": self.a90, "a90/95": self.a90_95}
-        sign = "-" if self.b < 0 else "+"
-        lines = [
-            f"{self.found.sum()} of {self.counts.sum()} flaws found, sizes {few} to {many}",
-            f"log odds of a hit = {self.a:.4g} {sign} {abs(self.b):.4g} log(size)",
-            ", ".join(f"{k} = {v:.4g}" if v < np.inf else f"{k} unknown" for k, v in ends.items()),
-        ]
-        if not np.isfinite(self.b):
-            del lines[1]
-        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
-
-
-def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurve:
-    """How the probability that a flaw is found rises with its size, from hits and misses.
-
-    Parameters
-    ----------
-    sizes
-        The size of each flaw, (n,), > 0.
-    hits
-        Whether each was found, (n,): True or False, 1 or 0.
-
-    Notes
-    -----
-    Logistic regression on the logarithm of the size, by maximum likelihood: the hit/miss model of
-    MIL-HDBK-1823A (2009). `a90` is the size that is found with probability .9, and `a90_95` its
-    upper bound with 95 % confidence: the largest size s for which the likelihood-ratio test, with
-    one degree of freedom and both tails together at 10 %, does not reject P(s) = .9. The bounds of
-    the curve are made the same way. All of them need the model to be right: look at the plot,
-    above all whether the shares reach 1. A note says so where a parabola in the logarithm of the
-    size fits clearly better (Rao's score test, P < .01). Flaws must be independent: with several
-    looks at each flaw, the bounds are too narrow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> rng = np.random.default_rng(0)
-    >>> sizes = np.repeat(np.geomspace(0.5, 4, 10), 20)  # 20 flaws of each of ten sizes, in mm
-    >>> hits = rng.random(200) < sizes**4 / (sizes**4 + 1.5**4)
-    >>> print(eblime.measures.probability_of_detection(sizes, hits))
-    89 of 200 flaws found, sizes 0.5 to 4
-    log odds of a hit = -1.653 + 3.454 log(size)
-    a50 = 1.614, a90 = 3.048, a90/95 = 3.705
-    """
-    at = _check_sizes(sizes)
-    marks = as_floats("hits", hits)
-    needed = f"`hits` must be True or False for each of the {len(at)} sizes; got"
-    if marks.shape != at.shape:
-        raise ValueError(f"{needed} shape {marks.shape}.")
-    other = np.flatnonzero(~np.isin(marks, (0, 1)))
-    if other.size:
-        raise ValueError(
-            f"{needed} {marks[other[0]]:g} at index {other[0]}. Leave out flaws without a result, "
-            "and give each of several flaws of one size an entry of its own."
-        )
-    unique, group, counts = np.unique(at, return_inverse=True, return_counts=True)
-    if len(unique) < 2:
-        raise ValueError(
-            f"`sizes` must have at least two different values; got {len(unique)}. "
-            "With one size, use the share of hits."
-        )
-    found = np.bincount(group, marks).astype(np.intp)
-    data = HitMiss(x=np.log(unique), n=counts, k=found)
-    a, b = data.estimate()
-    rises = b > 0 and np.isfinite(b)
-    a50, a90 = (np.exp((special.logit(p) - a) / b) if rises else np.nan for p in (0.5, 0.9))
-    bound = np.nan if data.kind == "all" else float(np.exp(data.largest(0.9)))
-    return DetectionCurve(
-        sizes=unique,
-        counts=counts,
-        found=found,
-        a=a,
-        b=b,
-        a50=float(a50),
-        a90=float(a90),
-        a90_95=bound,
-        notes=tuple(_detection_notes(data, b, float(a90), bound)),
-    )
-
-
-def _detection_notes(data: HitMiss, b: float, a90: float, bound: float) -> Iterator[str]:
-    """What a reader of a curve of detection must know."""
-    first, last = np.exp(data.x[[0, -1]])
-    if data.kind == "all":
-        least = 0.05 ** (1 / data.n.sum())
-        yield (
-            f"All {data.n.sum()} flaws were found, so no curve can be fitted and a90 is unknown: "
-            "add smaller flaws. Over the sizes of these flaws taken together, the probability of "
-            f"detection is at least {least:.3f} (95 % confidence)."
-        )
-    elif data.kind == "none":
-        yield (
-            f"None of the {data.n.sum()} flaws was found, so no curve can be fitted and a90 is "
-            "unknown: add larger flaws."
-        )
-    elif data.kind == "up":
-        low, high = np.exp(data.step)
-        where = f"between {low:.4g} and {high:.4g}" if low < high else f"close to {low:.4g}"
-        yield (
-            f"No flaw below {high:.4g} was found and none above {low:.4g} was missed, so the slope "
-            f"has no estimate, and a50 and a90 are {where}: add flaws of such sizes. a90/95 does "
-            "not need the estimate."
-        )
-    elif b < 0:
-        yield (
-            "Larger flaws were found less often, so that no size has a90. Check whether `hits` are "
-            "misses."
-        )
-    elif np.isinf(bound):
-        yield (
-            "A curve that does not rise is not excluded (likelihood ratio, 5 %), so that a90 has "
-            "no upper bound: add flaws, or a wider range of sizes."
-        )
-    if data.bend() < 0.01:
-        yield (
-            f"The shares found do not follow the curve (P = {data.bend():.2g}, test of a bend): "
-            "look at the plot. a90 and its bound are not reliable."
-        )
-    for name, value in (("a90", a90), ("a90/95", bound)):
-        if np.isfinite(value) and not first <= value <= last:
-            yield (
-                f"{name} = {value:.4g} is outside the sizes {first:.4g} to {last:.4g}: it relies "
-                "on the shape of the curve there."
-            )
-
-
-def _check_sizes(sizes: ArrayLike) -> FloatArray:
-    """Sizes of flaws as a float array, (n,)."""
-    found = as_floats("sizes", sizes)
-    if found.ndim != 1:
-        raise ValueError(f"`sizes` must be 1-D, one entry per flaw; got shape {found.shape}.")
-    bad = np.flatnonzero(~((found > 0) & (found < np.inf)))  # refuses NaN too
-    if bad.size:
-        raise ValueError(f"`sizes` must be finite and > 0; got {found[bad[0]]} at index {bad[0]}.")
-    return found
 
 
 def _importances(explanation: Any) -> FloatArray:

@@ -37,20 +37,10 @@ ALL_HIDDEN = -2  # the row number of the input with every feature hidden
 
 def masks_at(masks: FloatArray, rows: IntArray) -> FloatArray:
     """Masks by number: ones for the input itself, zeros for everything hidden."""
-    if rows.size and rows.min() >= 0:
-        return masks[_as_slice(rows)]
     found = np.ones((len(rows), masks.shape[1]))
     found[rows == ALL_HIDDEN] = 0
-    inside = np.flatnonzero(rows >= 0)
-    found[_as_slice(inside)] = masks[_as_slice(rows[inside])]
+    found[rows >= 0] = masks[rows[rows >= 0]]
     return found
-
-
-def _as_slice(rows: IntArray) -> IntArray | slice:
-    """Numbers that follow each other as a slice, which copies nothing; others as they are."""
-    if rows.size and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows
 
 
 def has_exact_ends(near: Neighbourhood) -> bool:
@@ -59,18 +49,7 @@ def has_exact_ends(near: Neighbourhood) -> bool:
 
 
 class Scene(Protocol):
-    """One input cut into features: the part of it that an explanation keeps.
-
-    Examples
-    --------
-    The scene of a text:
-
-    >>> import eblime
-    >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts])
-    >>> scene = explainer.explain("good film").scene
-    >>> scene.domain, scene.n_features, scene.features
-    ('text', 2, ["word 'good'", "word 'film'"])
-    """
+    """One input cut into features: the part of it that an explanation keeps."""
 
     @property
     def domain(self) -> str:
@@ -91,19 +70,6 @@ class Subject(Protocol):
 
     It may also have `whole`, a scene with more features, and `fixed`, which of these no perturbed
     input changes, as booleans: an explanation has all of them, and theirs are zero.
-
-    Examples
-    --------
-    An explainer reads an input into a subject:
-
-    >>> import numpy as np
-    >>> import eblime
-    >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts])
-    >>> subject = explainer.subject("good film")
-    >>> subject.scene.n_features
-    2
-    >>> len(subject.neighbourhood(np.random.default_rng(0)).masks)
-    0
     """
 
     @property
@@ -115,20 +81,7 @@ class Subject(Protocol):
 
 
 class Neighbourhood(Protocol):
-    """Perturbed inputs around one input, numbered from 0; it grows by `extend`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> from eblime.protocols import ALL_HIDDEN, INPUT_ITSELF
-    >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts])
-    >>> rng = np.random.default_rng(0)
-    >>> near = explainer.subject("a good film").neighbourhood(rng)
-    >>> near = near.extend(rng, np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
-    >>> near.inputs(np.array([0, 1, INPUT_ITSELF, ALL_HIDDEN]))
-    ['a  film', ' good ', 'a good film', '  ']
-    """
+    """Perturbed inputs around one input, numbered from 0; it grows by `extend`."""
 
     @property
     def masks(self) -> FloatArray:
@@ -174,23 +127,7 @@ class Neighbourhood(Protocol):
 
 @runtime_checkable
 class RenderedScene(Scene, Protocol):
-    """A scene that writes perturbed inputs into arrays: images.
-
-    Examples
-    --------
-    The scene of an image, which is zero where it is hidden:
-
-    >>> import numpy as np
-    >>> import eblime
-    >>> grid = ("grid", {"rows": 1, "columns": 2})
-    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
-    >>> scene = explainer.subject(np.ones((2, 4))).scene
-    >>> batch = scene.batch(1)
-    >>> scene.renderer().render(np.array([[1.0, 0.0]]), batch)
-    >>> batch[0]
-    array([[1., 1., 0., 0.],
-           [1., 1., 0., 0.]])
-    """
+    """A scene that writes perturbed inputs into arrays: images."""
 
     def batch(self, n: int) -> NDArray[Any]:
         """An empty batch of n inputs, for the renderer to write into."""
@@ -204,24 +141,7 @@ class RenderedScene(Scene, Protocol):
 
 @runtime_checkable
 class Composite(Protocol):
-    """A scene made of two arrays and a label per element: shown where the mask is 1.
-
-    Examples
-    --------
-    The scene of an image:
-
-    >>> import numpy as np
-    >>> import eblime
-    >>> from eblime.protocols import Composite
-    >>> grid = ("grid", {"rows": 1, "columns": 2})
-    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
-    >>> scene = explainer.subject(np.ones((2, 4))).scene
-    >>> isinstance(scene, Composite)
-    True
-    >>> scene.labels
-    array([[0, 0, 1, 1],
-           [0, 0, 1, 1]])
-    """
+    """A scene made of two arrays and a label per element: shown where the mask is 1."""
 
     shown: NDArray[Any]  # the input itself
     hidden: NDArray[Any]  # everything hidden, same shape and dtype
@@ -260,16 +180,6 @@ class MeanBatch:
 class Model(Protocol):
     """A black box: a batch of n inputs in, scores of shape (n, outputs) or (n,) out.
 
-    Examples
-    --------
-    A function is a model:
-
-    >>> import eblime
-    >>> def praise(texts):
-    ...     return [float("good" in text) for text in texts]
-    >>> eblime.TextExplainer(praise).explain("a good film").prediction
-    1.0
-
     A model may also have `ranked = False`, if its highest output is not the prediction, and
     `about(scene)`, a dictionary of words about how it takes an input, for the provenance.
     """
@@ -280,25 +190,15 @@ class Model(Protocol):
 
 @runtime_checkable
 class RenderingModel(Protocol):
-    """A model that renders composites itself, for example on a GPU, so that only masks travel.
-
-    Examples
-    --------
-    Networks of torch are such models:
-
-    >>> import eblime
-    >>> from eblime.protocols import RenderingModel
-    >>> issubclass(eblime.TorchModel, RenderingModel)
-    True
-    """
+    """A model that renders composites itself, for example on a GPU, so that only masks travel."""
 
     def scorer(self, scene: Composite) -> AbstractContextManager[Any]:
         """Open the model for one scene; changes to the model are undone on exit.
 
-        The context has `launch(masks, way=0)` and `fetch(launched)`, the scores as an array
-        (n, outputs), which may still be computed on a GPU after `launch`; and the attributes `ways`
-        (how many memory layouts there are; the fastest is kept), `overlaps` (whether a batch may be
-        launched while another runs) and `sizes` (batch sizes worth trying, increasing).
+        The context has `launch(masks)`, the scores (n, outputs): an array, or an object with a
+        `shape` that can be indexed and becomes an array, which waits for a GPU; and the attributes
+        `overlaps` (whether a batch may be launched while another runs) and `sizes` (batch sizes
+        worth trying, increasing).
         """
 
 
@@ -309,21 +209,7 @@ Stop = Callable[["Posterior", "Answers"], "str | None"]  # the reason to stop, o
 
 @runtime_checkable
 class Design(Protocol):
-    """Decides which masks to ask about next, round by round.
-
-    Examples
-    --------
-    A design that asks about each word alone:
-
-    >>> import numpy as np
-    >>> import eblime
-    >>> class Alone:
-    ...     def next(self, rng, answers):
-    ...         return np.eye(answers.n_features) if answers.n_masks == 0 else None
-    >>> count = lambda texts: [len(t.split()) for t in texts]
-    >>> len(eblime.TextExplainer(count, design=Alone()).explain("one two three four").masks)
-    4
-    """
+    """Decides which masks to ask about next, round by round."""
 
     def next(
         self, rng: np.random.Generator, answers: Answers
@@ -337,26 +223,7 @@ class Design(Protocol):
 
 @runtime_checkable
 class Method(Protocol):
-    """Turns answers into a posterior of the importances.
-
-    Examples
-    --------
-    A method that sees no importance anywhere:
-
-    >>> import numpy as np
-    >>> import eblime
-    >>> from eblime.laws import normal_law
-    >>> class Sceptic:
-    ...     name = "sceptic"
-    ...
-    ...     def fit(self, rng, answers):
-    ...         p = answers.n_features
-    ...         law = normal_law(np.zeros(p), np.eye(p))
-    ...         return eblime.Posterior.from_law(law, answers, method=self.name)
-    >>> lengths = lambda texts: [len(t) for t in texts]
-    >>> eblime.TextExplainer(lengths, method=Sceptic()).explain("a good film").posterior.mean
-    array([0., 0., 0.])
-    """
+    """Turns answers into a posterior of the importances."""
 
     @property
     def name(self) -> str:
@@ -367,19 +234,7 @@ class Method(Protocol):
 
 
 class ScalarLaw(Protocol):
-    """The law of a single number, such as lambda, sigma^2 or the intercept.
-
-    Examples
-    --------
-    The intercept of a fit has such a law:
-
-    >>> import numpy as np
-    >>> import eblime
-    >>> masks = np.random.default_rng(0).integers(0, 2, size=(50, 2))
-    >>> law = eblime.fit(masks, 0.5 + masks @ [1.0, 0.0]).intercept_law
-    >>> round(law.mean, 1), law.quantile([0.25, 0.75]).round(1)
-    (0.5, array([0.5, 0.5]))
-    """
+    """The law of a single number, such as lambda, sigma^2 or the intercept."""
 
     @property
     def mean(self) -> float:
@@ -400,24 +255,7 @@ class ScalarLaw(Protocol):
 
 
 class Law(Protocol):
-    """The joint law of p importances; `eblime.laws` has normal laws, draws and point estimates.
-
-    Examples
-    --------
-    A posterior asks its law for everything that it reports:
-
-    >>> import numpy as np
-    >>> import eblime
-    >>> from eblime.answers import Answers
-    >>> from eblime.laws import normal_law
-    >>> law = normal_law(np.array([1.0, -0.2]), np.diag([0.01, 0.04]))
-    >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    >>> answers = Answers(masks=masks, scores=masks @ law.mean, weights=np.ones(4))
-    >>> post = eblime.Posterior.from_law(law, answers, method="by hand")
-    >>> post.interval(0.95).round(2)
-    array([[ 0.8 ,  1.2 ],
-           [-0.59,  0.19]])
-    """
+    """The joint law of p importances; `eblime.laws` has normal laws, draws and point estimates."""
 
     @property
     def has_spread(self) -> bool:

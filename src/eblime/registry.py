@@ -24,7 +24,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module, metadata
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+if TYPE_CHECKING:
+    from eblime.domains.record import Domain
+    from eblime.protocols import Kernel
 
 __all__ = ["Kind", "find", "get", "names", "of_domain", "refresh", "register", "resolve"]
 
@@ -60,8 +64,8 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "screening": "eblime.designs.masks:screening",
         "stratified": "eblime.designs.masks:stratified",
         "leverage": "eblime.designs.masks:leverage",
-        "focused": "eblime.designs.adaptive:Focused",
-        "information": "eblime.designs.adaptive:Information",
+        "focused": "eblime.family.focused:Focused",
+        "information": "eblime.family.focused:Information",
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",
@@ -141,6 +145,12 @@ def names(kind: Kind) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
+@overload
+def find(kind: Literal["domains"], name: object, domain: str | None = None) -> Domain: ...
+@overload
+def find(kind: Literal["kernels"], name: object, domain: str | None = None) -> Kernel: ...
+@overload
+def find(kind: Kind, name: object, domain: str | None = None) -> Any: ...
 def find(kind: Kind, name: object, domain: str | None = None) -> Any:
     """The object of that name; an unknown name is refused with the known ones listed.
 

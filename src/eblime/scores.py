@@ -7,22 +7,26 @@ returns is read in one of several forms, which is found from its answer to the i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from eblime._checks import as_floats, check_choice
 from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.models.conversion import default_output, descends, entries_of, on_cpu
+from eblime.models.conversion import activate, default_output, descends, entries_of, on_cpu
 
 __all__ = ["Box", "Region"]
 
 _ACTIVATIONS = ("auto", "softmax", "sigmoid", "none")
 _TEXT = re.compile(r"(box|region):(.+?)(?::([-+\d.e,\s]+))?")
+_WORDS = (  # in the names of parts with boxes, scores and labels
+    ("box",),
+    ("score", "conf", "prob"),
+    ("label", "class", "categor"),
+)
 _FORMS = (
     "a list with a dictionary of `boxes`, `scores` and `labels` for each image, as torchvision's; "
     "arrays (n, M, 4) of boxes, (n, M) of scores and (n, M) of classes, or (n, M, K) of the scores "
@@ -127,11 +131,12 @@ class Box:
         """
         wanted = label if number is None else number
         found = _detections(output, 1, _find_form(output))[0]
-        chances = found.chances(wanted)
+        boxes, chances = found.of(wanted)
         if not chances.size or chances.max() <= 0:
-            known = "" if found.labels is None else f"; it found {_short(np.unique(found.labels))}"
-            raise ValueError(f"The detector finds no box of {label!r} in the input{known}.")
-        return cls(label, tuple(found.boxes_of(wanted)[chances.argmax()].tolist()))
+            known = "" if found.labels is None else np.unique(found.labels).tolist()[:8]
+            also = f"; it found boxes of {', '.join(map(repr, known))}" if known else ""
+            raise ValueError(f"The detector finds no box of {label!r} in the input{also}.")
+        return cls(label, tuple(boxes[chances.argmax()].tolist()))
 
     def settle(self, output: Any, shape: tuple[int, ...], find: Find) -> tuple[Score, Any, Any]:
         """The score with its box, its class and the form of the output, from that of the input."""
@@ -155,13 +160,9 @@ class Box:
 
     def read(self, output: Any, n: int, wanted: Any, form: Any) -> FloatArray:
         """The scores of n images, (n,)."""
-        every = _detections(output, n, form)
-        return np.array([self._score(found, wanted) for found in every], dtype=np.float64)
-
-    def _score(self, found: _Detections, wanted: Any) -> float:
-        """The score of one image."""
-        products = overlap(found.boxes_of(wanted), np.array(self.box)) * found.chances(wanted)
-        return float(products.max(initial=0.0))
+        every = [found.of(wanted) for found in _detections(output, n, form)]
+        box = np.array(self.box)
+        return np.array([(overlap(b, box) * c).max(initial=0.0) for b, c in every], np.float64)
 
     def plain(self) -> dict[str, Any]:
         """As plain values, which a scene keeps."""
@@ -277,17 +278,12 @@ class Region:
         where: Any = np.flatnonzero(_resize(self.mask, tuple(maps.shape[2:])))
         if not where.size:
             raise ValueError(f"The region has no pixel in the map of size {tuple(maps.shape[2:])}.")
-        if is_torch := descends(maps, "torch", "Tensor"):
+        if descends(maps, "torch", "Tensor"):
             import torch
 
             where, maps = torch.from_numpy(where).to(maps.device), maps.float()
         inside = maps.reshape(n, maps.shape[1], -1)[:, :, where]
-        if self.activation == "softmax":
-            inside = inside.softmax(1) if is_torch else special.softmax(inside, axis=1)
-        inside = inside[:, wanted]
-        if self.activation == "sigmoid":
-            inside = inside.sigmoid() if is_torch else special.expit(inside)
-        return inside.mean(-1)
+        return activate(inside, self.activation)[:, wanted].mean(-1)
 
     def plain(self) -> dict[str, Any]:
         """As plain values, which a scene keeps."""
@@ -372,17 +368,14 @@ def _check_label(label: Any) -> None:
 
 def _check_pixels(boxes: FloatArray, shape: tuple[int, ...]) -> None:
     """Refuse boxes that are not (x0, y0, x1, y1) in pixels."""
-    real = boxes[(boxes != 0).any(axis=1)]  # padding
+    real = boxes[(boxes != 0).any(axis=1)]  # without padding
+    wrong = real[(real[:, :2] > real[:, 2:]).any(axis=1)]
     if len(real) and real.max() <= 1 < min(shape) - 1:
+        wrong = real
+    if len(wrong):
         raise ValueError(
-            "The detector must return boxes in pixels; all numbers are between "
-            f"{real.min():.3g} and {real.max():.3g}. Wrap it in a function that multiplies them."
-        )
-    if len(real) and (real[:, :2] > real[:, 2:]).any():
-        wrong = real[(real[:, :2] > real[:, 2:]).any(axis=1)][0].round(1).tolist()
-        raise ValueError(
-            f"The detector must return boxes (x0, y0, x1, y1), not sizes; got {wrong}. Wrap it in "
-            "a function that converts them."
+            "The detector must return boxes in pixels, (x0, y0, x1, y1), not parts of one or sizes;"
+            f" got {wrong[0].round(3).tolist()}. Wrap it in a function that converts them."
         )
 
 
@@ -393,116 +386,93 @@ class _Detections(NamedTuple):
     scores: FloatArray  # (M,), or (M, K) of every class
     labels: NDArray[Any] | None  # (M,); None if the scores are of every class
 
-    def boxes_of(self, wanted: Any) -> FloatArray:
-        """The boxes of a class."""
-        return self.boxes if self.labels is None else self.boxes[self.labels == wanted]
-
-    def chances(self, wanted: Any) -> FloatArray:
-        """Their confidences."""
+    def of(self, wanted: Any) -> tuple[FloatArray, FloatArray]:
+        """The boxes of a class and their confidences."""
         if self.labels is None:
-            return np.asarray(self.scores[:, wanted])
-        return np.asarray(self.scores[self.labels == wanted])
+            return self.boxes, self.scores[:, wanted]
+        own = self.labels == wanted
+        return self.boxes[own], self.scores[own]
 
 
-class _Form(NamedTuple):
-    """Where boxes, scores and labels are in what a detector returns."""
-
-    boxes: Any  # keys or positions; None if all are columns of one array
-    scores: Any
-    labels: Any
-    each: bool  # whether there is one record per image
+_Form = tuple[Any, Any, Any] | None  # keys of boxes, scores, labels; None if all are in one table
 
 
 def _find_form(output: Any) -> _Form:
     """The form of a detector's output for one image."""
     one = isinstance(output, (list, tuple)) and len(output) == 1
-    if one and isinstance(output[0], Mapping):
-        return _roles(output[0])._replace(each=True)
-    array = output[0] if one else output
-    if _shape(array)[-1:] == (6,) and len(_shape(array)) in (2, 3):
-        return _Form(None, None, None, one)
-    return _roles(entries_of(output, None))
+    first = output[0] if one else output
+    if _shape(first)[-1:] == (6,) and len(_shape(first)) in (2, 3):
+        return None
+    return _roles(first if isinstance(first, Mapping) else entries_of(output, None))
 
 
 def _roles(parts: Mapping[Any, Any]) -> _Form:
-    """Which part is which: by name, else by shape."""
-    named = {
-        role: [key for key in parts if any(word in str(key).lower() for word in words)]
-        for role, words in (
-            ("boxes", ("box",)),
-            ("scores", ("score", "conf", "prob")),
-            ("labels", ("label", "class", "category", "categories")),
-        )
-    }
-    if len(named["boxes"]) == 1 and len(named["scores"]) == 1:
-        return _Form(named["boxes"][0], named["scores"][0], (*named["labels"], None)[0], False)
+    """Which part is which: by name, else by shape and type."""
+    boxes, scores, labels = (
+        [key for key in parts if any(word in str(key).lower() for word in words)]
+        for words in _WORDS
+    )
+    if len(boxes) == len(scores) == 1:
+        return boxes[0], scores[0], (*labels, None)[0]
     boxes = [key for key, part in parts.items() if _shape(part)[-1:] == (4,)]
     if len(boxes) == 1:
         count = _shape(parts[boxes[0]])[-2]
-        rest = {k: np.asarray(on_cpu(part)) for k, part in parts.items() if k != boxes[0]}
-        rest = {k: part for k, part in rest.items() if part.ndim and count in part.shape}
-        whole = [k for k, part in rest.items() if part.dtype.kind in "iuUSO"]
-        whole = whole or [
-            k for k, part in rest.items() if len(rest) > 1 and (part == np.rint(part)).all()
-        ]
-        scores = [k for k in rest if k not in whole[:1]]
-        if scores:
-            return _Form(boxes[0], scores[0], (*whole, None)[0], False)
+        rest = [key for key in parts if key != boxes[0] and count in _shape(parts[key])]
+        rest.sort(key=lambda key: _wholeness(parts[key]))
+        if rest and _wholeness(parts[rest[0]]) < 2:
+            return boxes[0], rest[0], (*rest[1:], None)[0]
     known = ", ".join(f"{key!r} of shape {_shape(part)}" for key, part in parts.items())
     raise ValueError(f"The detector must return {_FORMS}. It returned {known or 'nothing'}.")
 
 
+def _wholeness(part: Any) -> int:
+    """How far a part looks like labels: 0 has fractions, 1 has whole floats, 2 are numbers."""
+    values = np.asarray(on_cpu(part))
+    return 2 if values.dtype.kind in "iuUSO" else int((values == np.rint(values)).all())
+
+
 def _detections(output: Any, n: int, form: _Form) -> list[_Detections]:
     """What a detector finds in each of n images."""
-    if form.boxes is None:
-        tables = list(output) if form.each or len(_shape(output)) == 3 else [output]
-        _check_count(len(tables), n)
+    several = isinstance(output, (list, tuple))
+    if form is None:
+        tables = list(output) if several or len(_shape(output)) == 3 else [output]
         rows = [np.asarray(on_cpu(table), dtype=np.float64).reshape(-1, 6) for table in tables]
-        return [_Detections(table[:, :4], table[:, 4], table[:, 5]) for table in rows]
-    if form.each:
-        _check_count(len(output), n)
-        return [_one(*(record.get(key) for key in form[:3])) for record in output]
-    parts: Any = entries_of(output, None)
-    boxes, scores, labels = (parts.get(key) for key in form[:3])
-    if not isinstance(boxes, (list, tuple)) and len(_shape(boxes)) == 2:
-        _check_count(1, n)
-        return [_one(boxes, scores, labels)]
-    _check_count(len(boxes), n)
-    return [_one(boxes[i], scores[i], None if labels is None else labels[i]) for i in range(n)]
+        found = [_one(table[:, :4], table[:, 4], table[:, 5]) for table in rows]
+    elif several and all(isinstance(record, Mapping) for record in output):
+        found = [_one(*(record.get(key) for key in form)) for record in output]
+    else:
+        parts: Any = entries_of(output, None)
+        boxes, scores, labels = (parts.get(key) for key in form)
+        if not isinstance(boxes, (list, tuple)) and len(_shape(boxes)) == 2:
+            boxes, scores, labels = [boxes], [scores], None if labels is None else [labels]
+        names = [None] * len(boxes) if labels is None else labels
+        found = [_one(*parts) for parts in zip(boxes, scores, names, strict=True)]
+    if len(found) != n:
+        raise ValueError(
+            f"The detector must return the boxes of each of the {n} images of a batch; it returned "
+            f"those of {len(found)}. For a detector of single images use "
+            "calls=eblime.Calls(batch_size=1)."
+        )
+    return found
 
 
 def _one(boxes: Any, scores: Any, labels: Any) -> _Detections:
     """What is found in one image, as arrays."""
-    try:
-        corners = np.asarray(on_cpu(boxes), dtype=np.float64).reshape(-1, 4)
-    except ValueError as error:
+    corners, chances = (np.asarray(on_cpu(part), dtype=np.float64) for part in (boxes, scores))
+    names = None if labels is None else np.asarray(on_cpu(labels)).ravel()
+    count = corners.size // 4
+    chances = chances.T if chances.ndim == 2 and len(chances) != count else chances
+    if names is None:
+        fits = chances.ndim == 2 and len(chances) == count
+    else:
+        fits = chances.shape == names.shape == (count,)
+    if corners.size != 4 * count or not fits:
         raise ValueError(
-            "The detector must return boxes of four numbers, (x0, y0, x1, y1); it returned "
-            f"{boxes!r:.80}."
-        ) from error
-    chances = np.asarray(on_cpu(scores), dtype=np.float64)
-    if chances.ndim == 2 and len(chances) != len(corners):
-        chances = chances.T
-    if labels is not None:
-        names = np.asarray(on_cpu(labels)).ravel()
-        if len(chances) == len(corners) == len(names) and chances.ndim == 1:
-            return _Detections(corners, chances, names)
-    elif chances.ndim == 2 and len(chances) == len(corners):
-        return _Detections(corners, chances, None)
-    raise ValueError(
-        f"The detector must return one score and one label per box; it returned {len(corners)} "
-        f"boxes, scores of shape {chances.shape} and labels of shape {_shape(labels)}."
-    )
-
-
-def _check_count(found: int, n: int) -> None:
-    """Refuse the boxes of another number of images."""
-    if found != n:
-        raise ValueError(
-            f"The detector must return the boxes of each of the {n} images of a batch; it returned "
-            f"those of {found}. For a detector of single images use "
-            "calls=eblime.Calls(batch_size=1)."
+            "The detector must return boxes of four numbers, (x0, y0, x1, y1), with one score and "
+            f"one label per box; it returned boxes of shape {corners.shape}, scores of shape "
+            f"{chances.shape} and labels of shape {_shape(labels)}."
         )
+    return _Detections(corners.reshape(-1, 4), chances, names)
 
 
 def _maps(output: Any, n: int, shape: tuple[int, ...]) -> Any:
@@ -542,9 +512,3 @@ def _shape(value: Any) -> tuple[int, ...]:
         return np.shape(value)
     except ValueError:  # rows of different lengths
         return ()
-
-
-def _short(values: Sequence[Any] | NDArray[Any]) -> str:
-    """Some values, for a message."""
-    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return f"boxes of {', '.join(map(repr, listed[:8]))}" if listed else "none at all"

@@ -109,11 +109,6 @@ def make_sleepy():
     return eblime.TabularExplainer(sleepy, ROWS, n_masks=60, calls=calls)
 
 
-def make_unpicklable():
-    """An explainer that cannot be pickled."""
-    return eblime.TabularExplainer(lambda rows: poisoned(rows), ROWS, n_masks=60)
-
-
 def growing(rows, kept=[]):  # noqa: B006
     """A model that leaks 8 MB per call."""
     kept.append(np.ones(1 << 20))
@@ -145,7 +140,7 @@ if __name__ == "__main__":
     maker = globals()[sys.argv[4]] if len(sys.argv) > 4 else make
     limit = float(sys.argv[5]) if len(sys.argv) > 5 else None
     eblime.explain_many(
-        maker() if maker is make_unpicklable else maker,
+        maker,
         ROWS,
         sys.argv[1],
         part_size=4,

@@ -104,7 +104,6 @@ KINDS = [csv, tsv, parquet, parquets, lines, dictionaries, arrays, arrow]
 def test_every_kind_of_input_gives_the_same_run(tmp_path, explainer, of_frame, kind, monkeypatch):
     """Read at once, in chunks or by row group; also when the run is resumed."""
     monkeypatch.setattr(inputs_module, "_COUNT", 5)
-    monkeypatch.setattr(inputs_module, "_CHUNK", 7)
     given = kind(tmp_path)
     run = eblime.explain_many(explainer, given, tmp_path / "r", part_size=8)
     pd.testing.assert_frame_equal(run.frame(), of_frame, check_exact=True)
@@ -209,13 +208,12 @@ def test_pictures_and_invalid_texts_are_stored_unchanged(tmp_path):
     found = store(as_inputs(tmp_path / "x.csv"), Location.of(tmp_path / "d"))
     assert found.get(0)["a"] is True
     (tmp_path / "x.jsonl").write_text('{"text": null}\n')
-    with pytest.raises(ValueError, match="line 1, must have a string"):
+    with pytest.raises(ValueError, match="line 1, must be a string"):
         store(as_inputs(tmp_path / "x.jsonl"), Location.of(tmp_path / "e"))
 
 
-def test_a_column_has_one_dtype(tmp_path, monkeypatch):
+def test_a_column_has_one_dtype(tmp_path):
     """Whole numbers followed by fractions are floats; a column with a word holds strings."""
-    monkeypatch.setattr(inputs_module, "_CHUNK", 2)
     (tmp_path / "x.csv").write_text("a,b,c\n1,1,x\n2,2,\n3,3.5,y\n4,,z\n5,word,\n")
     found = store(as_inputs(tmp_path / "x.csv"), Location.of(tmp_path))
 
@@ -352,8 +350,9 @@ def test_other_files_are_not_changed(tmp_path, explainer):
 def test_the_content_of_an_input_is_the_same_in_every_process():
     """Objects are compared by value, not by address."""
     code = (
-        "import numpy as np; from eblime.batch.inputs import content; "
-        "print(content(np.array([['x', 1.5], ['y', None]], dtype=object)))"
+        "import numpy as np; from eblime.batch.inputs import as_inputs; "
+        "table = np.array([['x', 1.5], ['y', None]], dtype=object); "
+        "print(as_inputs([1, object, open('/dev/null'), table]).fingerprint)"
     )
     found = {
         subprocess.run(

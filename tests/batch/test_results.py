@@ -306,9 +306,9 @@ def test_summaries_read_every_part_once(run, other, monkeypatch):
     reads, fits = [], []
     read_table, overall_each = results_module.read_table, results_module.overall_each
 
-    def read(folder, number, part, *rest):
-        reads.append(part)
-        return read_table(folder, number, part, *rest)
+    def read(folder, run, name, *rest):
+        reads.append(name)
+        return read_table(folder, run, name, *rest)
 
     def fit(rng, samples):
         fits.append(len(samples))

@@ -49,17 +49,28 @@ def test_summaries_of_an_input_use_one_thread(tmp_path, monkeypatch):
 
     from eblime.batch import folder
 
-    seen, real = set(), folder.many_least_squares
+    seen, real = set(), folder.least_squares
 
     def spied(*args, **settings):
         seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
         return real(*args, **settings)
 
-    monkeypatch.setattr(folder, "many_least_squares", spied)
+    monkeypatch.setattr(folder, "least_squares", spied)
     with threadpool_limits(2, user_api="blas"):
         eblime.explain_many(make, ROWS[:2], tmp_path / "r")
 
     assert seen == {1}
+
+
+@pytest.mark.parametrize(("text", "exact"), [("a b c d", True), ("a b c d e f g h", False)])
+def test_all_masks_of_an_input_leave_no_standard_error(tmp_path, text, exact):
+    """Its least-squares estimates are then certain, although the model is not linear."""
+    score = lambda texts: [("a" in t) * ("b" in t) + 0.1 * len(t) for t in texts]  # noqa: E731
+    explainer = eblime.TextExplainer(score, n_masks=60)
+    rows = eblime.explain_many(explainer, [text], tmp_path / "r").frame()
+
+    assert rows["estimate"].notna().all()
+    assert (rows["se"] == 0).all() if exact else (rows["se"] > 0).all()
 
 
 def test_an_input_gets_the_numbers_of_explain(wanted):
@@ -259,16 +270,16 @@ def test_batch_sizes_of_a_run_do_not_depend_on_time(tmp_path, monkeypatch, rng):
 
 def test_workers_auto_depends_on_cores_memory_and_parts(monkeypatch):
     """One for a GPU or for a single part."""
-    from eblime.batch import processes
+    from eblime.batch import workers
 
-    monkeypatch.setattr(processes, "available_cores", lambda: 16)
-    monkeypatch.setattr(processes, "free_memory", lambda: 5 << 30)
-    assert processes._worker_count(make, 100) == 5
-    assert processes._worker_count(make, 3) == 3
-    monkeypatch.setattr(processes, "on_gpu", lambda explainer: True)
-    assert processes._worker_count(make, 100) == 1
+    monkeypatch.setattr(workers, "available_cores", lambda: 16)
+    monkeypatch.setattr(workers, "free_memory", lambda: 5 << 30)
+    assert workers._worker_count(make, 100) == 5
+    assert workers._worker_count(make, 3) == 3
+    monkeypatch.setattr(workers, "on_gpu", lambda explainer: True)
+    assert workers._worker_count(make, 100) == 1
     with pytest.raises(TypeError, match="must not hold a network on a GPU"):
-        processes._check_sendable(make)
+        workers._check_sendable(make)
 
 
 @pytest.mark.slow
@@ -593,7 +604,7 @@ def test_complex_scores_fail_also_in_shared_calls(tmp_path):
         run = eblime.explain_many(explainer, ROWS[:3], tmp_path / "r")
 
     assert len(run.failures()) == 3
-    assert run.failures()["error"].str.contains("must return real numbers").all()
+    assert run.failures()["error"].str.contains("must return scores").all()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

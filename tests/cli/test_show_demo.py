@@ -26,7 +26,7 @@ main(["demo", "--out", sys.argv[1]])
 
 @pytest.mark.slow
 def test_the_demo_needs_no_optional_package(tmp_path):
-    """It locates the defect and writes the table, the explanation, the picture and the page."""
+    """It locates the defect and writes the explanation, its numbers, the picture and the page."""
     run = subprocess.run(
         [sys.executable, "-c", BARE, str(tmp_path / "out")],
         capture_output=True,
@@ -37,4 +37,4 @@ def test_the_demo_needs_no_optional_package(tmp_path):
     assert run.returncode == 0, run.stderr
     assert "of the true defect is under" in run.stdout
     made = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"scan.eblime", "scan.txt", "scan.png", "scan.html"} <= made
+    assert {"scan.eblime", "scan.json", "scan.png", "scan.html"} <= made

@@ -83,7 +83,7 @@ def test_a_run_keeps_its_rule(folder, capsys):
     opened = eblime.open_run("run")
 
     assert (code, err) == (0, "")
-    assert opened.settings["until"] == "TopK(2, prob=0.95)"
+    assert opened.settings["until"].startswith("TopK(k=2)")
     assert opened.settings["about"]["until"] == "top2"
     assert (opened.frame()["n_masks"] < 900).all()
     assert "reached with" in opened.explanation(1).provenance["stopped"]

@@ -6,7 +6,6 @@ import pytest
 from eblime.core.overall import (
     absolute_moments,
     least_squares,
-    many_least_squares,
     overall_each,
     pool_fits,
 )
@@ -162,25 +161,3 @@ def test_least_squares_matches_the_normal_equations(rng):
     estimate, _ = least_squares(masks, scores, weights, intercept=False)
 
     np.testing.assert_allclose(estimate, np.linalg.solve(weighted @ masks, weighted @ scores))
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_many_least_squares_are_those_of_each(rng, intercept):
-    """Pairs, weights of zero, a column that never varies or hardly does, and too few masks."""
-    problems = []
-    for n, p in ((40, 3), (40, 3), (60, 5), (40, 3), (5, 4), (40, 1), (60, 5)):
-        masks = bernoulli(rng, n, p)
-        problems.append((masks, masks[:, 0] + rng.random(n), rng.random(n) + 0.1))
-    problems[1][2][7] = 0.0
-    problems[2][0][:, 2] = 1.0
-    problems[3][0][:, 1] = 1e-7 * problems[3][0][:, 1] + problems[3][0][:, 0]
-    problems[6] = (paired(rng, 60, 5).masks, *problems[6][1:])
-    together = many_least_squares(problems, intercept=intercept)
-
-    for problem, found in zip(problems, together, strict=True):
-        wanted = least_squares(*problem, intercept=intercept)
-        [alone] = many_least_squares([problem], intercept=intercept)
-        assert (found is None) == (wanted is None)
-        if found is not None:
-            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
-            np.testing.assert_array_equal(found, alone)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.datasets import ultrasonic
-from eblime.datasets.ultrasonic import ScanNetwork, sample_scans
+from eblime.datasets.ultrasonic import sample_scans
 
 
 def test_shipped_scans():
@@ -38,12 +38,3 @@ def test_shipped_network_equals_the_same_network_in_torch():
     assert_array_equal(model(np.stack(3 * [images], axis=3)), model(images))  # from photos
     with pytest.raises(ValueError, match="grey images"):
         model(images[..., None])
-
-
-def test_weights_are_saved_and_loaded(tmp_path):
-    """A loaded network gives the same probabilities."""
-    model = ultrasonic.ultrasonic_network()
-    model.save(tmp_path / "w.npz")
-    images, _ = sample_scans()
-
-    assert_array_equal(ScanNetwork.load(tmp_path / "w.npz")(images), model(images))

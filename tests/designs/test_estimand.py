@@ -80,7 +80,7 @@ def errors_of(name, scores, p, repeats, corrected=True):
             lambda masks: scores[(masks @ powers).astype(int)],
             p,
         )
-        weights = answers.weights if corrected else answers.kernel_weights
+        weights = answers.weights / (1 if corrected else answers.sampling)
         rows = np.column_stack([np.ones(answers.n_masks), answers.masks])
         first.append(slope @ (rows.T @ (weights * (answers.scores - rows @ truth))))
         whole.append(line(answers.masks, answers.scores, weights) - truth)

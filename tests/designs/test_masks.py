@@ -4,9 +4,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
 from eblime.core.pairs import find_pairs
-from eblime.designs.adaptive import Focused, Information
 from eblime.designs.masks import bernoulli, exhaustive, is_exhaustive, paired, screening
-from eblime.designs.rounds import OwnLaw, as_design, first_look, in_rounds, one_shot
+from eblime.designs.rounds import OneShot, as_design, first_look, in_rounds, one_shot
+from eblime.family import Focused, Information
 from eblime.stopping.rule import next_total
 
 
@@ -48,7 +48,7 @@ def test_all_masks_are_taken_where_they_are_affordable():
     assert as_design("paired", 7, 3) == one_shot(paired, 7)
     assert as_design(bernoulli, 8, 3) == one_shot(bernoulli, 8)
     assert as_design("bernoulli", 8, 3, exact=False) == one_shot(bernoulli, 8)
-    assert as_design(None, 8, 3) == OwnLaw(n_masks=8)
+    assert as_design(None, 8, 3) == OneShot(masks=None, n_masks=8)
 
 
 def test_a_one_shot_design_asks_once(rng):
@@ -59,8 +59,8 @@ def test_a_one_shot_design_asks_once(rng):
 
     assert masks.shape == (6, 2)
     assert design.next(rng, answered) is None
-    assert OwnLaw(n_masks=6).next(rng, none) == 6
-    assert OwnLaw(n_masks=6).next(rng, answered) is None
+    assert OneShot(masks=None, n_masks=6).next(rng, none) == 6
+    assert OneShot(masks=None, n_masks=6).next(rng, answered) is None
 
 
 def test_designs_are_refused_by_name(rng):

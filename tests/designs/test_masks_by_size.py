@@ -62,7 +62,7 @@ def test_an_explainer_gives_its_kernel(rng):
     e = explainer.explain(text)
 
     assert_allclose(e.answers.weights, 1)
-    assert_allclose(e.answers.kernel_weights, kernel(e.masks))
+    assert_allclose(e.answers.weights / e.answers.sampling, kernel(e.masks))
     assert e.features[np.argmax(e.posterior.mean)] == "word 'c'"
     more = explainer.explain(text, until=eblime.TopK(1), max_masks=150)
     assert_allclose(more.answers.weights, 1)

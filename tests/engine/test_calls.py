@@ -12,8 +12,8 @@ from numpy.testing import assert_array_equal
 from together import explain_together
 
 import eblime
-from eblime.engine import calls
 from eblime.engine.calls import Caller, Calls
+from eblime.models.asynchronous import wait_for
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -284,7 +284,7 @@ def test_a_timeout_error_of_the_model_itself_is_passed_on():
         eblime.TextExplainer(model, calls=eblime.Calls(timeout=5)).explain(TEXT)
 
 
-def test_an_answer_at_the_last_moment_is_used(monkeypatch):
+def test_an_answer_at_the_last_moment_is_used():
     """One that comes after the wait has ended, but before the call is given up."""
 
     class LateFuture(Future):
@@ -295,9 +295,7 @@ def test_an_answer_at_the_last_moment_is_used(monkeypatch):
             self.set_result([0.5])
             raise NotYet
 
-    monkeypatch.setattr(calls, "in_thread", lambda function, batch: LateFuture())
-
-    assert Caller(score, Calls(timeout=5)).answer([TEXT], 1) == [0.5]
+    assert wait_for(LateFuture(), 5) == [0.5]
 
 
 class Gate:

@@ -1,6 +1,5 @@
 """`until`: growing rounds, limits, what the explanation says, and runs of many inputs."""
 
-from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.testing import assert_array_equal
 from together import explain_together
 
 import eblime
-from eblime.answers import Answers
+from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import in_rounds
 from eblime.engine.settings import stop_settings
 from eblime.stopping.rule import next_total
@@ -100,18 +99,13 @@ def test_all_masks_come_in_pairs(p):
     assert masks[0].all()
 
 
-def test_pairs_stay_together_and_records_keep_their_rows():
-    """Masks of a one-shot design are shuffled two at a time; so is a record of arrays."""
-
-    @dataclass(frozen=True)
-    class Record:
-        masks: np.ndarray
-        sampling_weights: np.ndarray
+def test_pairs_stay_together_and_proposals_keep_their_weights():
+    """Masks of a one-shot design are shuffled two at a time; so are their weights."""
 
     def pairs(rng, n_masks, p):
         half = rng.integers(0, 2, (n_masks // 2, p)).astype(float)
         masks = np.stack([half, 1 - half], axis=1).reshape(-1, p)
-        return Record(masks, masks @ np.arange(p))
+        return Proposal(masks=masks, sampling_weights=masks @ np.arange(p))
 
     rng = np.random.default_rng(0)
     design = in_rounds(rng, pairs, 1000, 12, exact=True, next_total=next_total)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eblime
+from eblime import LIME
 from eblime.kernels import as_kernel
 
 
@@ -53,3 +54,22 @@ def test_all_masks_close_on_the_weighted_fit(kernel):
     low, high = e.posterior.interval().T
     assert ((low <= exact) & (exact <= high)).all()
     assert (high - low).max() < 0.05
+
+
+@pytest.mark.parametrize("kernel", ["uniform", "cosine"])
+def test_all_masks_of_a_design_with_its_own_law_count_by_that_law(kernel):
+    """The design "sizes" hides one to four words equally often, so small masks count more."""
+    score = lambda texts: [("a" in t) * ("b" in t) + ("c" in t) - 0.5 * ("d" in t) for t in texts]  # noqa: E731
+    explainer = eblime.TextExplainer(
+        score, kernel=kernel, tokens="char", design="sizes", n_masks=201, method=LIME(alpha=1e-9)
+    )
+    e = explainer.explain("abcd")
+    number = np.array([1, 4, 6, 4, 1])  # of masks that show 0 to 4 words
+    drawn = 200 / 4 / number[e.masks.sum(axis=1).astype(int)]
+    drawn[e.masks.all(axis=1)] = 1.0  # the input itself is asked once
+    rows = np.column_stack([np.ones(16), e.masks])
+    weights = as_kernel(kernel)(e.masks) * drawn
+    exact = np.linalg.solve((rows.T * weights) @ rows, (rows.T * weights) @ e.scores)[1:]
+
+    assert e.exhaustive
+    assert_allclose(e.posterior.mean, exact, rtol=1e-6)

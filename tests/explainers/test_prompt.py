@@ -361,7 +361,7 @@ def test_sources_of_a_file(tmp_path, name, content, names):
         ("a.json", "[1,", r"`sources`: '.*a.json' must be JSON: Expecting value"),
         ("a.jsonl", '"a"\n{', r"`sources`: '.*a.jsonl', line 2, must be JSON"),
         ("a.json", '"a text"', "must hold a list, or an object of texts"),
-        ("a.json", "", "at least one source"),
+        ("a.json", "", "must hold a list"),
         ("a.json", '[{"page": 2}]', 'objects with a "text"'),
         ("a.json", "[[1]]", "source 1 is of type list"),
     ],

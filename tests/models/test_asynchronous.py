@@ -16,7 +16,7 @@ async def double(batch):
 held, leave = threading.Event(), threading.Event()
 
 def hold():
-    with asynchronous._LOCK:
+    with asynchronous._lock:
         held.set()
         leave.wait()
 

@@ -570,7 +570,7 @@ def test_a_key_that_a_server_returns_is_in_no_output(
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
 
     shown = repr((words, tables, caplog.text, [path.read_bytes() for path in files]))
-    assert "***" in shown
+    assert "***" in shown or leak is leak_in_page  # a page is not shown at all
     assert set(service.keys) == {f"Bearer {SECRET}"}
     for form in (SECRET, base64.b64encode(SECRET.encode()).decode().rstrip("=")):
         assert form not in shown
@@ -604,7 +604,7 @@ def test_the_timeout_is_that_of_the_whole_request(serve, slow):
     """Not that of one part of a reply that comes in many."""
     model = ServerModel(serve(failures={1: slow}).url, "tiny", timeout=0.5)
 
-    with pytest.raises(ServerError, match=r"no complete answer within the timeout of 0\.5 s"):
+    with pytest.raises(ServerError, match=r"no answer within the timeout of 0\.5 s"):
         model.generate(["Hi"])
 
 

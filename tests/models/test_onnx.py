@@ -114,8 +114,8 @@ def test_settings_and_outputs(tmp_path):
 def test_several_outputs_need_a_choice(tmp_path):
     """The message lists the names; an output named `logits` is chosen."""
     path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3], second=True)
-    with pytest.raises(ValueError, match=r"`output` must be given .*: one of 'mean', 'twice'"):
-        eblime.as_model(path)
+    with pytest.raises(ValueError, match=r"returns 2 outputs: 'mean' .*'twice' .* output='mean'"):
+        eblime.as_model(path)(IMAGE[None])
     model = onnx.load(str(path))
     model.graph.node[-1].output[0] = model.graph.output[-1].name = "logits"
     onnx.save(model, str(path))

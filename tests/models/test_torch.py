@@ -124,9 +124,7 @@ def test_scores_on_their_way_from_a_gpu_are_read_once_they_have_arrived():
     launched = ScoresOnTheWay(scores=scores, ready=Arrival())
 
     assert launched.shape == (2, 3)
-    assert_array_equal(
-        check_scores(launched, 2, columns=[2, 0], fetch=np.asarray), [[2, 0], [5, 3]]
-    )
+    assert_array_equal(check_scores(launched, 2, columns=[2, 0]), [[2, 0], [5, 3]])
 
 
 def test_outputs_become_scores():
@@ -198,7 +196,7 @@ def test_a_missing_device_leaves_the_network_unchanged():
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     net = network().train()
-    with pytest.raises(ValueError, match=r"torch has here, cpu.*; got 'cuda': .*\.$"):
+    with pytest.raises(ValueError, match=r"torch has here; got 'cuda': .*\.$"):
         explain(eblime.TorchModel(net, device="cuda"))
 
     assert net.training
@@ -207,7 +205,7 @@ def test_a_missing_device_leaves_the_network_unchanged():
 @pytest.mark.parametrize("device", ["gpu", "cuda:one", "", None])
 def test_the_name_of_a_device_is_checked_when_the_model_is_created(device):
     """The message says which there are."""
-    with pytest.raises(ValueError, match=r"`device` must be 'auto' or .* torch has here, cpu"):
+    with pytest.raises(ValueError, match=r"`device` must be 'auto' or .* torch has here"):
         eblime.TorchModel(network(), device=device)
 
 
@@ -357,7 +355,7 @@ def test_several_outputs_without_a_choice_are_refused():
         explain(unnamed)
     with pytest.raises(eblime.ModelError, match=r"got 2"):
         explain(eblime.TorchModel(unnamed, output=2))
-    with pytest.raises(eblime.ModelError, match=r"output 'hidden_states' is a tuple"):
+    with pytest.raises(eblime.ModelError, match=r"got 'hidden_states'"):
         explain(eblime.TorchModel(Several(lambda a, b: Output(a, a, (b,))), output="hidden_states"))
 
 

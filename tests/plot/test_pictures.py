@@ -259,10 +259,10 @@ def test_reduced_photo_is_the_mean_of_its_blocks():
     ):
         scene = ImageScene(shown=shown, hidden=shown, labels=None, channel_axis=axis)
         whole, small = scene.photo(), scene.photo(10)
-        down, across = whole.shape[0] // small.shape[0], 4
+        down, across = min(4, len(whole)), 4
 
         assert small.shape[1] == 10
-        for row in range(small.shape[0]):
+        for row in range(len(whole) // down):
             for column in range(10):
                 block = whole[row * down :, column * across :][:down, :across]
                 np.testing.assert_allclose(small[row, column], block.mean(axis=(0, 1)))

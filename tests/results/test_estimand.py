@@ -10,7 +10,8 @@ import pytest
 
 import eblime
 from eblime.compat.lime import LimeTextExplainer
-from eblime.designs import Focused, bernoulli, sizes
+from eblime.designs import bernoulli, sizes
+from eblime.family import Focused
 
 TEXT = "a good film with a very slow story and no end at all"
 ROWS = np.random.default_rng(0).normal(size=(200, 3))

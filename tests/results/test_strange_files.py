@@ -110,11 +110,11 @@ def changed(which=0, **fields):
         ({"label": 3}, r"`Explanation.label` must be a string"),
         ({"label": "x" * (1 << 21)}, r"`Explanation.label` must be a string of at most"),
         ({"prediction": float("nan")}, r"`Explanation.prediction` must be a number"),
-        ({"exhaustive": 1}, r"`Explanation.exhaustive` must be True or False"),
+        ({"exhaustive": 1}, r"`Explanation.exhaustive` must be"),
         ({"provenance": {"seconds": "<b>"}}, "seconds"),
         ({"provenance": {"seed": float("nan")}}, "finite"),
         ({"provenance": [[7, 1]]}, r"`Explanation.provenance`"),
-        ({"provenance": {"input": "x"}}, r"`provenance.input` must be None or a dictionary"),
+        ({"provenance": {"input": "x"}}, r"`provenance.input` must be"),
         ({"answers": {"masks": {"array": "array-0"}}}, "is not a whole"),
         ({"method": {"name": "EBLIME", "settings": {"a": -1}}}, "`a` must be finite and > 0"),
         ({"method": {"name": "EBLIME", "settings": {"b": {"name": "os"}}}}, "known class"),
@@ -143,7 +143,7 @@ def test_labels_of_superpixels_are_bounded():
     for value in (MOST_FEATURES * 1000, -1, labels.max() + 2):
         bad = labels.copy()
         bad[0, 0] = value
-        with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each pixel"):
+        with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each element"):
             unpack(zipped(tree, {**arrays, place: npy(bad)}), "file")
 
 

@@ -1,8 +1,8 @@
 """The run folder: settings, and one Parquet file per finished part.
 
 `manifest.json` holds every setting that can change a number, and a checksum of them. The name of a
-part ends with the SHA-256 digest of its bytes, and its metadata name the run and the part: a file
-that is damaged, or that belongs elsewhere, is never read. A part is written under a temporary name,
+part ends with a SHA-256 digest of its run, its number and its bytes: a file that is damaged, or
+that belongs elsewhere, is never read. A part is written under a temporary name,
 synced and renamed, so it is never visible half written. Temporary files that a crash leaves are
 deleted at the end of a call, or at the start of the next.
 """
@@ -15,7 +15,7 @@ import platform
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from eblime._digest import digest_of
 from eblime._field_checks import (
     Check,
     check_fields,
@@ -36,33 +37,24 @@ from eblime._field_checks import (
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
-from eblime.core.overall import many_least_squares
-from eblime.core.student import StudentLaw, summarise
+from eblime.core.overall import least_squares
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
-__all__ = [
-    *("DamagedFileError", "Rows", "check_manifest", "count_failures", "done_parts"),
-    *("entry_rows", "map_parts", "missing_parts", "open_parquet"),
-    *("part_count", "part_files", "part_numbers", "part_schema", "read_checked", "read_manifest"),
-    *("read_part", "read_table", "refuse_link", "refuse_links", "remove_leftovers"),
-    *("with_checksum", "write_checked", "write_part"),
-]
-
+Item = TypeVar("Item")
 Result = TypeVar("Result")
-Entry = tuple[int, str, Sequence[Explanation] | BaseException]  # number, name, and what came of it
 # columns that are known, for each explanation or failed input: one value, an array, or a list
 Rows = list[dict[str, Any]]
-SCHEMA = 1
+SCHEMA = 2
 _READERS = 8  # parts read at a time
-_METADATA = b"eblime"  # metadata of a part: its run, its number and the settings of its explainer
+_METADATA = b"eblime"  # metadata of a part: the settings of its explainer
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
 _HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link must not stand for
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
 _TEMPORARY = (
-    *(".manifest.json.*.tmp", ".in-progress.json.*.tmp", ".failures.csv.*.tmp"),
-    *(".part-*.tmp", "explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
+    *(".manifest.json.*.tmp", ".failures.csv.*.tmp", ".part-*.tmp"),
+    *("explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
 )
 DETAILS = {  # columns of `Explanation.details` that runs store; null where a domain has none
     "value": "string",
@@ -75,7 +67,6 @@ DETAILS = {  # columns of `Explanation.details` that runs store; null where a do
     "right": "int64",
     "area": "int64",
 }
-_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": int}
 COLUMNS = (
     ("input", "int64"),
     ("name", "string"),
@@ -118,30 +109,32 @@ class DamagedFileError(ValueError):
     """A file of a run whose contents do not match its checksum."""
 
 
-# Files whose names end with their digest
+# Files whose names end with a digest of their run, their place in it, and their bytes
 
 
-def write_checked(folder: Location, stem: str, content: bytes) -> str:
-    """Write a Parquet file with the digest of its bytes in its name; returns the name."""
-    name = f"{stem}-{_digest(content)}.parquet"
+def write_checked(folder: Location, stem: str, content: bytes, run: str = "") -> str:
+    """Write a Parquet file with its digest in its name; returns the name."""
+    name = f"{stem}-{_digest(run, stem, content)}.parquet"
     (folder / name).write(content)
     return name
 
 
-def read_checked(file: Location) -> bytes:
-    """The content of a file, after its bytes were compared with the digest in its name."""
+def read_checked(file: Location, run: str = "") -> bytes:
+    """The content of a file, after it was compared with the digest in its name."""
     content = file.read()
-    if file.name.removesuffix(".parquet").rpartition("-")[2] != _digest(content):
+    stem, _, digest = file.name.removesuffix(".parquet").rpartition("-")
+    if digest != _digest(run, stem, content):
         raise DamagedFileError(
-            f"{file} is damaged: its contents do not match its checksum. Call "
-            "`eblime.explain_many`, or `eblime batch --resume`, again to replace damaged files."
+            f"{file} is damaged, or was copied from another run or renamed: its contents do not "
+            "match its checksum. Call `eblime.explain_many`, or `eblime batch --resume`, again to "
+            "replace such files."
         )
     return content
 
 
-def _digest(content: bytes) -> str:
+def _digest(run: str, stem: str, content: bytes) -> str:
     """The first 16 digits of the SHA-256 digest."""
-    return hashlib.sha256(content).hexdigest()[:16]
+    return hashlib.sha256(f"{run} {stem} ".encode() + content).hexdigest()[:16]
 
 
 # The manifest
@@ -166,7 +159,7 @@ def check_manifest(
         known["model"] = wanted["model"]
     if new_inputs and begun:
         known["inputs"] = wanted["inputs"]
-    run = str(found.get("run") or _digest(json.dumps(wanted, sort_keys=True).encode()))
+    run = str(found.get("run") or digest_of(wanted)[:16])
     if not begun or (new_inputs and known == wanted):
         (folder / "manifest.json").write(_as_bytes(wanted, run))
         return run
@@ -263,18 +256,14 @@ def count_failures(rows: Rows) -> int:
     return sum("error" in block for block in rows)
 
 
-def entry_rows(entries: Sequence[Entry], prob: float) -> Rows:
-    """The rows of inputs: one per target and feature of an explanation, or one for an error."""
-    good = [e for _, _, r in entries if not isinstance(r, BaseException) for e in r]
-    spreads, estimates = iter(_spread_columns(good, prob)), iter(_least_squares_columns(good))
-    rows: Rows = []
-    for number, name, result in entries:
-        own = {"input": number, "name": name}
-        if isinstance(result, BaseException):
-            rows.append(own | {"error": _message(result)})
-        else:
-            rows += [own | _columns(e) | next(spreads) | next(estimates) for e in result]
-    return rows
+def rows_of_input(
+    number: int, name: str, found: Iterable[Explanation] | BaseException, prob: float
+) -> Rows:
+    """The rows of an input: one per target and feature of its explanations, or one for an error."""
+    own = {"input": number, "name": name}
+    if isinstance(found, BaseException):
+        return [own | {"error": _message(found)}]
+    return [own | _columns(e) | e.posterior.columns(prob) | _least_squares(e) for e in found]
 
 
 def _message(error: BaseException) -> str:
@@ -283,18 +272,6 @@ def _message(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         text = f"the model called sys.exit({error.code!r})"
     return printable(f"{type(error).__name__}: {text}")
-
-
-def _spread_columns(explanations: Sequence[Explanation], prob: float) -> list[dict[str, Any]]:
-    """`Posterior.columns`; the marginals that are mixtures of t laws are done together."""
-    posteriors, tail = [e.posterior for e in explanations], (1 - prob) / 2
-    laws = {k: p.law for k, p in enumerate(posteriors) if isinstance(p.law, StudentLaw)}
-    known = summarise([law.marginals() for law in laws.values()], np.array([tail, 1 - tail]))
-    columns = {
-        k: {"sd": sd, "low": low, "high": high, "prob_positive": positive}
-        for k, (sd, (low, high), positive) in zip(laws, known, strict=True)
-    }
-    return [columns[k] if k in laws else p.columns(prob) for k, p in enumerate(posteriors)]
 
 
 def _columns(explanation: Explanation) -> dict[str, Any]:
@@ -320,66 +297,65 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _least_squares_columns(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
+def _least_squares(explanation: Explanation) -> dict[str, Any]:
     """Least-squares estimates and standard errors, for averages over inputs; none if unknown.
 
     They are unknown for a method that estimates something else than the weighted linear fit, such
     as Shapley values.
     """
-    found: list[dict[str, Any]] = [{} for _ in explanations]
-    for intercept in (False, True):
-        chosen = [
-            (known, e)
-            for known, e in zip(found, explanations, strict=True)
-            if e.posterior.estimand.startswith(LINEAR_FIT)
-            and ("intercept" in e.posterior.extras) == intercept
-        ]
-        answers = [e.answers.varying for _, e in chosen]
-        problems = [(some.masks, some.scores, some.weights) for some in answers]
-        solved = many_least_squares(problems, intercept=intercept)
-        for (known, explanation), pair in zip(chosen, solved, strict=True):
-            if pair is not None:
-                estimate, se = pair
-                if (fixed := explanation.answers.fixed) is not None:  # which are zero
-                    places = np.cumsum(~fixed) - 1
-                    estimate, se = (np.where(fixed, 0.0, some[places]) for some in pair)
-                known["estimate"] = estimate
-                known["se"] = np.zeros_like(se) if explanation.exhaustive else se
-    return found
+    posterior, answers = explanation.posterior, explanation.answers
+    if not posterior.estimand.startswith(LINEAR_FIT):
+        return {}
+    some = answers.varying
+    solved = least_squares(
+        some.masks, some.scores, some.weights, intercept="intercept" in posterior.extras
+    )
+    if solved is None:
+        return {}
+    estimate, se = solved
+    if (fixed := answers.fixed) is not None:  # which are zero
+        places = np.cumsum(~fixed) - 1
+        estimate, se = (np.where(fixed, 0.0, values[places]) for values in solved)
+    return {"estimate": estimate, "se": np.zeros_like(se) if explanation.exhaustive else se}
 
 
 def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[str, list[Any]]:
     """The details that runs have columns for, without those of another type."""
     columns = {}
     for column in DETAILS.keys() & details.keys():
-        kind = DETAILS[column]
+        convert = _CONVERT[DETAILS[column]]
         with suppress(TypeError, ValueError, OverflowError):
-            values = list(details[column])
-            found = [None if value is None else _CONVERT[kind](value) for value in values]
-            fits = kind != "int64" or found == values  # whole numbers have no fractions
-            if len(found) == count and fits:
+            found = [None if value is None else convert(value) for value in details[column]]
+            if len(found) == count:
                 columns[column] = found
     return columns
 
 
-def _join(blocks: Sequence[Any], lengths: Sequence[int], kind: str) -> Any:
-    """A column as an Arrow array from one value, array or list per block; None becomes nulls."""
+def _whole(value: Any) -> int:
+    """A whole number; a fraction is refused."""
+    if int(value) != value:
+        raise ValueError("it has a fraction")
+    return int(value)
+
+
+_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": _whole}
+
+
+def _column(rows: Rows, name: str, kind: str) -> Any:
+    """A column as an Arrow array; None becomes null, and NaN stays."""
     pa, _ = arrow()
-    kinds = {type(block) for block in blocks} - {type(None)}
-    if np.ndarray in kinds and list not in kinds:
-        absent = np.repeat([block is None for block in blocks], lengths)
-        pairs = zip(blocks, lengths, strict=True)
-        numbers = np.concatenate([np.zeros(n) if b is None else b for b, n in pairs])
-        return pa.array(numbers, type=getattr(pa, kind)(), mask=absent)  # NaN is not missing
-    if list in kinds:
-        pairs = zip(blocks, lengths, strict=True)
-        blocks = [*chain.from_iterable([None] * n if b is None else b for b, n in pairs)]
+    values: list[Any] = []
+    for block in rows:
+        value = block.get(name)
+        if isinstance(value, (np.ndarray, list)):
+            values += value if isinstance(value, list) else value.tolist()
+        else:
+            values += [value] * len(block.get("feature", [None]))
     try:
-        values = pa.array(blocks, type=getattr(pa, kind)())
+        return pa.array(values, type=getattr(pa, kind)())
     except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
-        coded = (b if b is None else b.encode("utf8", "backslashreplace") for b in blocks)
-        values = pa.array([b if b is None else b.decode() for b in coded])
-    return values if list in kinds else values.take(np.repeat(np.arange(len(blocks)), lengths))
+        coded = (v if v is None else v.encode("utf8", "backslashreplace") for v in values)
+        return pa.array([v if v is None else v.decode() for v in coded])
 
 
 # Parts
@@ -408,12 +384,6 @@ def part_files(folder: Location) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def missing_parts(folder: Location, parts: Iterable[int]) -> list[int]:
-    """Parts that are not finished."""
-    finished = part_files(folder)
-    return [part for part in parts if part not in finished]
-
-
 def remove_leftovers(folder: Location) -> None:
     """Delete temporary files of processes that were killed, and parts that were written twice."""
     if folder.local_path is not None:
@@ -432,73 +402,84 @@ def write_part(
     rows: Rows,
     about: Mapping[str, str],
 ) -> None:
-    """Write a part, with the id of its run and the settings of its explainer."""
+    """Write a part, with the settings of its explainer."""
     pa, pq = arrow()
-    metadata = {"run": run, "part": part, "explainer": dict(about)}
-    lengths = [len(block.get("feature", [None])) for block in rows]
-    arrays = [_join([block.get(name) for block in rows], lengths, kind) for name, kind in COLUMNS]
-    schema = part_schema().with_metadata({_METADATA: json.dumps(metadata)})
+    schema = part_schema().with_metadata({_METADATA: json.dumps(dict(about))})
+    arrays = [_column(rows, name, kind) for name, kind in COLUMNS]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), sink)
-    write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes())
+    write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes(), run)
 
 
-def open_parquet(content: bytes) -> Any:
-    """A Parquet file in memory, to be read with `use_threads=False`.
+def read_parquet(content: bytes, columns: list[str] | None = None) -> Any:
+    """A Parquet file in memory as an Arrow table.
 
-    A thread that still holds `content` when Python ends would abort the process. A file that
-    unpacks to much more than its own size is refused.
+    A file that unpacks to much more than its own size is refused. It is read in pieces, which are
+    small if a column has large values, as one value may be stored once and occur in every row. A
+    thread that still holds `content` when Python ends would abort the process, so there is none.
     """
     pa, pq = arrow()
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
     about, limit = file.metadata, _SPARE_BYTES + _EXPANSION * len(content)
-    packed = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
-    size = max(packed, 8 * about.num_rows * about.num_columns)
-    if size > limit:
-        raise ValueError(
-            f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it has "
-            f"{about.num_rows} rows of {about.num_columns} columns, about {size} bytes."
-        )
-    return file
+
+    def check_size(size: int) -> None:
+        if size > limit:
+            raise ValueError(
+                f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it "
+                f"has {about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
+            )
+
+    packed = [about.row_group(k).total_byte_size for k in range(about.num_row_groups)]
+    check_size(max(sum(packed), 8 * about.num_rows * about.num_columns))
+    batches, size = [], 0
+    rows = max(1, limit // max([1, *packed]))
+    for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+        batches.append(batch)
+        size += batch.nbytes
+        check_size(size)
+    return pa.Table.from_batches(batches)
 
 
-def read_part(folder: Location, run: str, part: int, name: str) -> tuple[Any, dict[str, str]]:
+def read_part(folder: Location, run: str, name: str) -> tuple[Any, dict[str, str]]:
     """The rows of a part as a frame, and the settings of its explainer."""
-    table = read_table(folder, run, part, name)
-    metadata = json.loads(table.schema.metadata[_METADATA])
-    return table.to_pandas(use_threads=False), dict(metadata["explainer"])
+    table = read_table(folder, run, name)
+    about = json.loads((table.schema.metadata or {}).get(_METADATA, b"{}"))
+    return table.to_pandas(use_threads=False), about
 
 
-def read_table(
-    folder: Location, run: str, part: int, name: str, columns: list[str] | None = None
-) -> Any:
-    """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
-    file = open_parquet(read_checked(folder / name))
-    schema = file.schema_arrow
-    metadata = json.loads((schema.metadata or {}).get(_METADATA, b"{}"))
-    if (metadata.get("run"), metadata.get("part")) != (run, part):
-        raise ValueError(
-            f"{folder / name} is not part {part} of this run: it was copied from another run, or "
-            "renamed. Remove it."
-        )
-    if not schema.equals(part_schema()):
-        raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
-    return file.read(columns, use_threads=False)
+def map_ahead(
+    pool: Executor,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    ahead: int,
+    *,
+    eager: bool = False,
+) -> Iterator[Result]:
+    """Call a function with items in a pool; results come in order, and so many wait to be used.
 
-
-def map_parts(function: Callable[[int, str], Result], files: Mapping[int, str]) -> Iterator[Result]:
-    """Call a function with every part and its file, several at a time; results come in order.
-
-    Only a few results wait to be used, so that the parts of a large run are not all in memory.
+    `eager` yields a result as soon as it is there, instead of staying ahead.
     """
-    with ThreadPoolExecutor(_READERS) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for part, name in files.items():
-            waiting.append(pool.submit(function, part, name))
-            if len(waiting) > _READERS:
-                yield waiting.popleft().result()
-        while waiting:
+    waiting: deque[Future[Result]] = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        while waiting and (len(waiting) > ahead or (eager and waiting[0].done())):
             yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def read_table(folder: Location, run: str, name: str, columns: list[str] | None = None) -> Any:
+    """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
+    table = read_parquet(read_checked(folder / name, run), columns)
+    if {*table.schema} != {f for f in part_schema() if columns is None or f.name in columns}:
+        raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
+    return table
+
+
+def map_parts(function: Callable[[str], Result], files: Iterable[str]) -> Iterator[Result]:
+    """Call a function with the file of every part, several at a time; results come in order."""
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from map_ahead(pool, function, files, _READERS)
 
 
 def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:
@@ -508,15 +489,13 @@ def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:
     """
     files = {part: name for part, name in part_files(folder).items() if part < count}
 
-    def count_failed(part: int, name: str) -> int | None:
+    def count_failed(name: str) -> int | None:
         try:
-            error = read_table(folder, run, part, name, ["error"]).column("error")
+            error = read_table(folder, run, name, ["error"]).column("error")
         except DamagedFileError:
+            (folder / name).remove()
             return None
         return len(error) - int(error.null_count)
 
-    counts = dict(zip(files, map_parts(count_failed, files), strict=True))
-    for part, failed in counts.items():
-        if failed is None:
-            (folder / files[part]).remove()
-    return {part: failed for part, failed in counts.items() if failed is not None}
+    counts = zip(files, map_parts(count_failed, files.values()), strict=True)
+    return {part: failed for part, failed in counts if failed is not None}

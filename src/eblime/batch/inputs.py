@@ -10,38 +10,24 @@ import hashlib
 import io
 import json
 import os
-import sys
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import islice
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from eblime._digest import UnknownContentError, digest_of
 from eblime._repr import stable_repr
-from eblime.batch.folder import (
-    DamagedFileError,
-    open_parquet,
-    part_files,
-    read_checked,
-    read_manifest,
-    write_checked,
-)
+from eblime.batch.folder import read_checked, read_parquet, write_checked
 from eblime.batch.location import Location, arrow
 from eblime.domains.image.photo import PHOTO_ENDINGS
 from eblime.domains.image.scene import as_pixels
 from eblime.engine.calls import copy_of
-
-__all__ = [
-    *("ENDINGS", "Inputs", "Stream", "as_inputs", "content", "find_files", "has_rows", "is_frame"),
-    *("is_large", "is_sparse", "store_inputs"),
-]
 
 Names = Sequence[str | None]  # of the inputs of a chunk
 _READ_WHOLE = 1 << 30  # bytes of inputs that are read in full to detect changes
@@ -49,29 +35,8 @@ _COUNT = 4096  # inputs of a stream that are stored in a chunk, at most
 _BYTES = 32 << 20  # of inputs in a chunk, at most
 _NAME = "__name__"
 ENDINGS = (*PHOTO_ENDINGS, ".txt")  # of files that are inputs, unless an explainer has others
-_CHUNK = 12 * _COUNT  # rows of a .csv file that are read at a time
 _BLOCK = 1024  # rows of a Parquet file that are converted to a frame at a time
 _BUFFER = 1 << 18  # bytes of a column of a Parquet file that are read at a time
-
-
-@runtime_checkable
-class Inputs(Protocol):
-    """Inputs that can be read by number."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A string that changes when the inputs change."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def name(self, number: int) -> str:
-        """The name of an input, for people."""
-        ...
-
-    def get(self, number: int) -> Any:
-        """An input."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,16 +81,11 @@ def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Stream
     kind = location.kind()
     if kind == "nothing":
         raise FileNotFoundError(f"`inputs`: no folder or file {str(location)!r} exists.")
-    tables = [location] if location.suffix == ".parquet" and kind == "file" else []
     if kind == "folder":
         tables = [location / name for name in location.files() if name.endswith(".parquet")]
-    if tables:
-        found = _open_parquet(tables)
-        if len(found) == 0:
-            raise ValueError(f"{location} must have at least one row.")
-        return found
-    if kind == "folder":
-        return find_files(location, endings)
+        return _open_parquet(tables) if tables else find_files(location, endings)
+    if location.suffix == ".parquet":
+        return _open_parquet([location])
     if location.suffix == ".jsonl":
         return Stream(entries=_json_lines(location))
     if location.suffix in (".csv", ".tsv"):
@@ -170,25 +130,17 @@ def is_large(value: Any) -> bool:
     return array or isinstance(value, os.PathLike) or is_picture(value)
 
 
-def content(value: Any) -> bytes:
-    """The content of a value as bytes, which are the same in every process."""
+def _digest(value: Any) -> str:
+    """A digest of an input, or of a whole table; that of a file is about its content."""
     if isinstance(value, os.PathLike):
         path = Path(value)
-        return path.read_bytes() if path.is_file() else os.fsencode(path)
+        value = path.read_bytes() if path.is_file() else os.fsencode(path)
     if is_picture(value):
-        return f"{value.mode} {value.size}".encode() + bytes(value.tobytes())
+        value = value.mode, value.size, value.tobytes()
     try:
-        return digest_of(value, code=True).encode()
+        return digest_of(value, code=True)
     except UnknownContentError:  # such as an open file
-        return stable_repr(value).encode()
-
-
-def _digest(values: Iterable[Any], first: bytes = b"") -> str:
-    """A digest of the contents of values."""
-    found = hashlib.sha256(first)
-    for value in values:
-        found.update(content(value))
-    return found.hexdigest()[:16]
+        return stable_repr(value)
 
 
 # Sequences
@@ -204,9 +156,9 @@ class Listed:
     def fingerprint(self) -> str:
         """A digest of the contents."""
         values = self.values
-        at_once = is_frame(values) or is_sparse(values) or isinstance(values, np.ndarray)
-        whole = [self.values] if at_once else map(self.get, range(len(self)))
-        return _digest(whole, str(len(self)).encode())
+        if is_frame(values) or is_sparse(values) or isinstance(values, np.ndarray):
+            return _digest(values)[:16]
+        return digest_of([_digest(self.get(number)) for number in range(len(self))])[:16]
 
     def __len__(self) -> int:
         return int(self.values.shape[0]) if hasattr(self.values, "shape") else len(self.values)
@@ -338,6 +290,8 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
             starts.append(starts[-1] + group.num_rows)
             # offsets, sizes, and the smallest and largest value of every column
             digest.update(repr(group.to_dict()).encode())
+    if starts[-1] == 0:
+        raise ValueError(f"{files[0]} must have at least one row.")
     return Chunks(
         read=_rows,
         chunks=tuple(chunks),
@@ -357,44 +311,36 @@ def _footer(file: Location) -> Any:
 
 
 class _Group:
-    """A row group, of which one block of rows is in memory at a time.
+    """A row group, of which two blocks of rows are in memory at a time.
 
-    Blocks that are asked for in order are read once. For an earlier block it starts again.
+    Rows that are asked for in order are read once. For an earlier row it starts again.
     """
 
     def __init__(self, file: str, group: int) -> None:
         self._file, self._group = file, group
         self._lock = Lock()
-        self._blocks: Iterator[Any] = iter(())
-        self._next = sys.maxsize  # number of the block that comes next
+        self._held: deque[tuple[int, Any]] = deque(maxlen=2)  # first row of each block, and a frame
+        self._end = 0  # row that comes next
 
-    def block(self, number: int) -> Any:
-        """A block as an Arrow table."""
+    def block(self, row: int) -> tuple[int, Any]:
+        """The first row of the block that a row is in, and its frame."""
         with self._lock:
-            if number < self._next:
-                self._blocks, self._next = self._read(), 0
-            skipped, self._next = number - self._next, sys.maxsize  # in case of an error
-            block = next(islice(self._blocks, skipped, None), None)
-            if block is None:
-                raise ValueError(f"{self._file} has fewer rows than at the start of the run.")
-            self._next = number + 1
-            return block
+            if not self._held or row < self._held[0][0]:
+                self._frames, self._end = self._read(), 0
+            while row >= self._end:
+                self._held.append((self._end, next(self._frames)))
+                self._end += len(self._held[-1][1])
+            first, frame = next(held for held in reversed(self._held) if held[0] <= row)
+            return first, frame
 
     def _read(self) -> Iterator[Any]:
         """All blocks in order; not even the encoded row group is in memory as a whole."""
-        pa, pq = arrow()
+        _, pq = arrow()
         system, path = Location(self._file).open()
         options = {"pre_buffer": False, "buffer_size": _BUFFER}
-        held: list[Any] = []  # a batch may be shorter than asked for
         with pq.ParquetFile(path, filesystem=system, **options) as file:
             for batch in file.iter_batches(_BLOCK, row_groups=[self._group], use_threads=False):
-                held.append(batch)
-                while sum(map(len, held)) >= _BLOCK:
-                    table = pa.Table.from_batches(held)
-                    yield table.slice(0, _BLOCK)
-                    held = table.slice(_BLOCK).to_batches()
-        if held:
-            yield pa.Table.from_batches(held)
+                yield batch.to_pandas()
 
 
 @lru_cache(maxsize=2)
@@ -403,52 +349,30 @@ def _group(file: str, group: int, fingerprint: str) -> _Group:
     return _Group(file, group)
 
 
-@lru_cache(maxsize=4)
-def _block(file: str, group: int, block: int, fingerprint: str) -> tuple[Any, Any]:
-    """Row labels, if the frame had any when it was written, and some rows of a group."""
-    import pandas as pd
-
-    frame = _group(file, group, fingerprint).block(block).to_pandas()
-    return None if isinstance(frame.index, pd.RangeIndex) else frame.index, frame
-
-
 def _rows(file: str, group: int, row: int, fingerprint: str) -> tuple[Any, Any, int]:
     """Labels and rows of the block that a row is in, and its position among them."""
-    return *_block(file, group, row // _BLOCK, fingerprint), row % _BLOCK
+    import pandas as pd
+
+    first, frame = _group(file, group, fingerprint).block(row)
+    labels = None if isinstance(frame.index, pd.RangeIndex) else frame.index
+    return labels, frame, row - first
+
+
+Inputs = Listed | Files | Chunks  # that can be read by number
 
 
 # Streams from files and Ray
 
 
 def _csv(location: Location) -> Iterator[tuple[None, Any]]:
-    """The rows of a table in frames; the file is read twice, so that each column has one dtype."""
-    seen: dict[str, set[str]] = {}
-    for frame in _csv_frames(location, None):
-        for name, dtype in frame.dtypes.items():
-            seen.setdefault(name, set()).add(str(dtype))
-    dtypes = {name: dtype for name, found in seen.items() if (dtype := _common_dtype(found))}
-    for frame in _csv_frames(location, dtypes):
-        yield None, frame
-
-
-def _csv_frames(location: Location, dtypes: dict[str, str] | None) -> Iterator[Any]:
-    """Some rows of a table at a time."""
+    """The rows of a table as one frame, so that each column has one dtype."""
     from eblime._pandas import read_csv
 
     with location.stream() as stream:
         try:
-            with read_csv(stream, location.suffix, dtype=dtypes, chunksize=_CHUNK) as frames:
-                yield from frames
+            yield None, read_csv(stream, location.suffix, low_memory=False)
         except (ValueError, UnicodeDecodeError) as error:
             raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error
-
-
-def _common_dtype(found: set[str]) -> str | None:
-    """The dtype of a column from the dtypes of its pieces; None lets pandas decide."""
-    if found <= {"int64", "float64"}:
-        return "float64" if len(found) > 1 else found.pop()
-    numbers = found & {"int64", "float64"}
-    return "object" if numbers and len(found) > 1 else None
 
 
 def _json_lines(location: Location) -> Iterator[tuple[None, Any]]:
@@ -461,11 +385,12 @@ def _json_lines(location: Location) -> Iterator[tuple[None, Any]]:
                 found = json.loads(line)
             except ValueError as error:
                 raise ValueError(f"{location}, line {number}, must be JSON: {error}.") from error
-            if not isinstance(found, (str, dict)):
-                raise ValueError(f"{location}, line {number}, must be a string or an object.")
             entry = found.get("text", found) if isinstance(found, dict) else found
-            if not isinstance(entry, (str, dict)):
-                raise ValueError(f'{location}, line {number}, must have a string as its "text".')
+            if not isinstance(entry, str) and (entry is not found or not isinstance(entry, dict)):
+                raise ValueError(
+                    f"{location}, line {number}, must be a string, an object, or an object with a "
+                    'string as its "text".'
+                )
             yield None, entry
 
 
@@ -490,55 +415,32 @@ def _ray_rows(dataset: Any) -> Iterator[tuple[str | None, Any]]:
 
 
 def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> Chunks:
-    """Store inputs in the run folder, or check that the run was created with the same inputs.
+    """Store inputs in the run folder, one chunk at a time, so that workers read them by number.
 
-    They come with a name or None: texts, paths, arrays, pictures, rows, or whole frames. Workers
-    then read them by number, and an interrupted run still has them. Only one chunk is in memory at
-    a time. No pickle is written: each kind of input has its own columns. The name of a chunk has
-    the digest of its inputs and that of its bytes: a damaged one is stored again from the stream.
+    They come with a name or None: texts, paths, arrays, pictures, rows, or whole frames. No pickle
+    is written. The name of a chunk has the digest of its bytes; the fingerprint is that of the
+    inputs. Chunks of an earlier call are replaced.
     """
     home = folder / "inputs"
-    before = _intact_chunks(home)
     chunks: list[str] = []
-    written: list[str] = []
     starts = [0]
     digest = hashlib.sha256()
     for names, values in _chunks(stream):
-        stem = f"{len(chunks):06d}-{_digest([values] if is_frame(values) else values)}"
-        if stem not in before:
-            before[stem] = write_checked(home, stem, _as_bytes(names, values, starts[-1]))
-            written.append(before[stem])
-        chunks.append(before[stem])
+        content = _as_bytes(names, values, starts[-1])
+        chunks.append(write_checked(home, f"{len(chunks):06d}", content))
         starts.append(starts[-1] + len(values))
-        digest.update(stem.encode())
+        for part in [values] if is_frame(values) else values:
+            digest.update(_digest(part).encode())
     if starts[-1] == 0:
         raise ValueError("`inputs` must not be empty; the iterator was empty.")
-    stored = Chunks(
+    for name in home.files().keys() - {*chunks}:
+        (home / name).remove()
+    return Chunks(
         read=_stored_rows,
         chunks=tuple((str(home / name),) for name in chunks),
         starts=tuple(starts),
         fingerprint=digest.hexdigest()[:16],
     )
-    known = read_manifest(folder)["settings"] if part_files(folder) else {}
-    same = not known or (known["count"], known["inputs"]) == (len(stored), stored.fingerprint)
-    for name in {*home.files()} - {*chunks} if same else written:
-        (home / name).remove()
-    if not same:
-        raise ValueError(
-            f"{folder} was created with other inputs: {known['count']} with fingerprint "
-            f"{known['inputs']}; this call has {len(stored)} with fingerprint {stored.fingerprint}."
-        )
-    return stored
-
-
-def _intact_chunks(home: Location) -> dict[str, str]:
-    """The undamaged chunks: from number and digest of the inputs to the file."""
-    found = {}
-    for name in home.files():
-        with suppress(DamagedFileError):
-            read_checked(home / name)
-            found[name.rpartition("-")[0]] = name
-    return found
 
 
 def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, Any]]:
@@ -587,47 +489,53 @@ def _as_bytes(names: Names, values: Any, first: int) -> bytes:
 
 
 def _table(pa: Any, values: Any) -> Any:
-    """Inputs as columns; inputs that are not rows of a table have reserved column names."""
+    """Inputs as columns; inputs that are not rows of a table are the bytes of one column."""
     if is_frame(values):
         return pa.Table.from_pandas(values, preserve_index=False)
-    if all(isinstance(value, str) for value in values):
-        coded = [value.encode("utf8", "surrogatepass") for value in values]
-        return pa.table({"__text__": pa.array(coded, type=pa.binary())})
-    if all(isinstance(value, os.PathLike) for value in values):
-        coded = [os.fsencode(value) for value in values]
-        return pa.table({"__path__": pa.array(coded, type=pa.binary())})
     if all(isinstance(value, Mapping) or is_row(value) for value in values):
         import pandas as pd
 
         return pa.Table.from_pandas(pd.DataFrame([dict(value) for value in values]))
-    arrays = [as_pixels(value) if is_picture(value) else np.asarray(value) for value in values]
-    if any(array.dtype.kind not in "buif" for array in arrays):
+    for column, (kind, encode, _) in _KINDS.items():
+        if all(isinstance(value, kind) for value in values):
+            return pa.table({column: pa.array(map(encode, values), type=pa.binary())})
+    raise TypeError("they are of several kinds")
+
+
+def _array_as_bytes(value: Any) -> bytes:
+    """An array or a picture in the format of .npy files."""
+    array = as_pixels(value) if is_picture(value) else np.asarray(value)
+    if array.dtype.kind not in "buif":
         raise TypeError("arrays must hold numbers")
-    return pa.table(
-        {
-            "__array__": [array.tobytes() for array in arrays],
-            "dtype": [array.dtype.str for array in arrays],
-            "shape": [list(array.shape) for array in arrays],
-        }
-    )
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    return content.getvalue()
+
+
+_KINDS: dict[str, tuple[type, Callable[[Any], bytes], Callable[[bytes], Any]]] = {
+    "__text__": (
+        str,
+        partial(str.encode, encoding="utf8", errors="surrogatepass"),
+        partial(bytes.decode, encoding="utf8", errors="surrogatepass"),
+    ),
+    "__path__": (os.PathLike, os.fsencode, lambda content: Path(os.fsdecode(content))),
+    "__array__": (
+        object,
+        _array_as_bytes,
+        lambda content: np.load(io.BytesIO(content), allow_pickle=False),
+    ),
+}
 
 
 @lru_cache(maxsize=2)
 def _chunk(address: str, fingerprint: str) -> tuple[Names, Any]:
     """The names and inputs of a chunk."""
-    table = open_parquet(read_checked(Location(address))).read(use_threads=False)
+    table = read_parquet(read_checked(Location(address)))
     names = table.column(_NAME).to_pylist()
     table = table.drop_columns([_NAME])
-    if "__text__" in table.column_names:
-        coded = table.column("__text__").to_pylist()
-        return names, [value.decode("utf8", "surrogatepass") for value in coded]
-    if "__path__" in table.column_names:
-        return names, [Path(os.fsdecode(path)) for path in table.column("__path__").to_pylist()]
-    if "__array__" in table.column_names:
-        return names, [
-            np.frombuffer(row["__array__"], dtype=row["dtype"]).reshape(row["shape"])
-            for row in table.to_pylist()
-        ]
+    for column, (_, _, decode) in _KINDS.items():
+        if column in table.column_names:
+            return names, [decode(content) for content in table.column(column).to_pylist()]
     return names, table.to_pandas()
 
 

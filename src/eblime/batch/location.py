@@ -19,8 +19,6 @@ from typing import Any
 
 from eblime._files import write_whole
 
-__all__ = ["Location", "arrow"]
-
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -96,13 +94,12 @@ class Location:
     def kind(self) -> str:
         """What exists there: a "file", a "folder" or "nothing"."""
         if self.local_path is not None:
-            folder = "folder" if self.local_path.is_dir() else "nothing"
-            return "file" if self.local_path.is_file() else folder
-        system, path = self.open()
-        from pyarrow import fs
-
-        found = system.get_file_info(path).type
-        return {fs.FileType.File: "file", fs.FileType.Directory: "folder"}.get(found, "nothing")
+            is_file, is_folder = self.local_path.is_file(), self.local_path.is_dir()
+        else:
+            system, path = self.open()
+            found = system.get_file_info(path)
+            is_file, is_folder = found.is_file, found.type.name == "Directory"
+        return "file" if is_file else "folder" if is_folder else "nothing"
 
     def stream(self) -> Any:
         """A file, open for reading."""
@@ -143,7 +140,7 @@ class Location:
     def files(self, *, recursive: bool = False) -> dict[str, int]:
         """Sizes of the files in this folder, by name, sorted; hidden files are left out."""
         if self.local_path is not None:
-            return dict(sorted(_files(self.local_path, "", recursive, frozenset())))
+            return dict(sorted(_files(self.local_path, recursive=recursive)))
         system, path = self.open()
         from pyarrow import fs
 
@@ -189,33 +186,22 @@ class Location:
             os.close(handle)
 
 
-def _files(
-    folder: Path, prefix: str, recursive: bool, inside: frozenset[tuple[int, int]]
-) -> Iterator[tuple[str, int]]:
+def _files(folder: Path, *, recursive: bool) -> Iterator[tuple[str, int]]:
     """Names and sizes of files.
 
-    Links are followed, except into one of the folders that the link is `inside`. Broken links are
-    left out.
+    Links are followed, except into a folder that the link is inside of. Broken links are left out.
     """
-    if not folder.is_dir():
-        return
-    status = folder.stat()
-    identity = (status.st_dev, status.st_ino)
-    if identity in inside:
-        return
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            try:
-                file, size = entry.is_file(), entry.stat().st_size
-            except OSError:  # a link to nothing or to itself
-                continue
-            name = prefix + entry.name
-            if file:
-                yield name, size
-            elif recursive and entry.is_dir():
-                yield from _files(Path(entry.path), f"{name}/", recursive, inside | {identity})
+    for home, folders, names in os.walk(folder, followlinks=True):
+        path = Path(home)
+        above = {os.path.realpath(other) for other in (path, *path.parents)}
+        folders[:] = [
+            name
+            for name in folders
+            if recursive and name[0] != "." and os.path.realpath(path / name) not in above
+        ]
+        for name in names:
+            if name[0] != "." and (path / name).is_file():
+                yield (path / name).relative_to(folder).as_posix(), (path / name).stat().st_size
 
 
 def arrow() -> tuple[Any, Any]:

@@ -7,21 +7,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._table import decimals, format_number
-from eblime._types import BoolArray, FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.reporting.page import report
 from eblime.reporting.render import render_page
 from eblime.reporting.views import thumbnail
-
-__all__ = ["overview"]
 
 _MOST = 40  # rows of the lists of classes, features and failures
 _FEW = 10  # features that are shown at first
@@ -150,44 +147,21 @@ def _entries(run: Run) -> _Entries:
 
 
 def _explanations(rows: Any) -> Any:
-    """A frame with one row per explanation, from one with a row per feature.
-
-    The rows of an explanation follow each other.
-    """
-    own = rows[["input", "target"]].to_numpy()
-    begins = np.append(True, (own[1:] != own[:-1]).any(axis=1))[: len(own)]
-    start, number = np.flatnonzero(begins), np.cumsum(begins) - 1
-    each = rows.iloc[start][["input", "name", "target", "label", "prediction"]]
-    held_out, r2 = (rows[name].to_numpy(float)[start] for name in ("r2_held_out", "r2"))
-    in_sample = np.isnan(held_out) & ~np.isin(r2, [0.0, 1.0]) & ~np.isnan(r2)
-    certain = (rows["low"].to_numpy() > 0) | (rows["high"].to_numpy() < 0)
-    size = np.bincount(number, minlength=len(start))
-    order = np.lexsort((-rows["mean"].abs().to_numpy(), number))
-    return each.assign(
-        r2=np.where(in_sample, r2, held_out),
-        in_sample=in_sample,
-        certain=np.bincount(number, certain, minlength=len(start)) / size,
-        regions=np.bincount(number, rows["area"].isna(), minlength=len(start)) == 0,
-        top=_top_features(rows, certain, order, start, size),
-    )
-
-
-def _top_features(
-    rows: Any, certain: BoolArray, order: IntArray, start: IntArray, size: IntArray
-) -> list[list[tuple[str, float, str]]]:
-    """Name, importance and kind of the most important features of each explanation."""
-    at = [order[a : a + min(_TOP, n)] for a, n in zip(start, size, strict=True)]
-    chosen = np.concatenate([np.empty(0, np.intp), *at])
-    columns = (rows[name].to_numpy()[chosen] for name in ("feature", "value", "mean"))
-    named = iter(
-        (
-            _with_value(name, value),
-            mean,
-            "unsure" if not sure else "for" if mean > 0 else "against",
-        )
-        for name, value, mean, sure in zip(*columns, certain[chosen], strict=True)
-    )
-    return [[*islice(named, len(own))] for own in at]
+    """A frame with one row per explanation, from one with a row per feature."""
+    certain = (rows["low"] > 0) | (rows["high"] < 0)
+    rows = rows.assign(certain=certain, regions=rows["area"].notna())
+    own, same = ["input", "target"], ["name", "label", "prediction", "r2", "r2_held_out"]
+    alike = rows.groupby(own, sort=False)
+    each = alike[same].first().join(alike["certain"].mean()).join(alike["regions"].all())
+    largest = rows.iloc[np.argsort(-rows["mean"].abs().to_numpy(), kind="stable")]
+    top: dict[tuple[int, int], list[tuple[str, float, str]]] = {key: [] for key in each.index}
+    for row in largest.groupby(own, sort=False).head(_TOP).itertuples():
+        kind = "unsure" if not row.certain else "for" if row.mean > 0 else "against"
+        top[row.input, row.target].append((_with_value(row.feature, row.value), row.mean, kind))
+    held_out, r2 = each.pop("r2_held_out").astype(float), each["r2"].astype(float)
+    in_sample = held_out.isna() & ~r2.isin([0.0, 1.0]) & r2.notna()
+    each = each.assign(r2=held_out.where(~in_sample, r2), in_sample=in_sample)
+    return each.assign(top=list(top.values())).reset_index()
 
 
 def _with_value(name: str, value: str | None) -> str:

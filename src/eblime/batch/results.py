@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from matplotlib.axes import Axes
 
-__all__ = ["Run", "open_run"]
-
 By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
@@ -130,15 +128,15 @@ class Run:
 
         run, files = self._parts()
         if verify:
-            for _ in map_parts(lambda k, f: read_table(self.location, run, k, f, ["error"]), files):
+            for _ in map_parts(lambda name: read_table(self.location, run, name, ["error"]), files):
                 pass
         system, path = self.location.open()
-        paths = [f"{path}/{name}" for name in files.values()]
+        paths = [f"{path}/{name}" for name in files]
         return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
 
-    def _parts(self) -> tuple[str, dict[int, str]]:
+    def _parts(self) -> tuple[str, list[str]]:
         """The id of the run, and the files of the finished parts, at least one."""
-        files = part_files(self.location)
+        files = [*part_files(self.location).values()]
         if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
         return read_manifest(self.location)["run"], files
@@ -158,8 +156,7 @@ class Run:
         order = ["input", "target", "place"]
         wanted = None if columns is None else list(dict.fromkeys([*columns, *order]))
         (rows,) = self._blocks(wanted, size=None)
-        if not _is_sorted(*(rows[name].to_numpy() for name in order)):
-            rows = rows.sort_values(order, ignore_index=True)
+        rows = rows.sort_values(order, ignore_index=True)
         if columns is not None:
             return rows[list(columns)]
         return rows.drop(columns=[c for c in ("question", *DETAILS) if rows[c].isna().all()])
@@ -185,8 +182,8 @@ class Run:
         run, files = self._parts()
         wanted = None if columns is None else [*columns, "error"]
 
-        def read(part: int, name: str) -> Any:
-            table = read_table(self.location, run, part, name, wanted)
+        def read(name: str) -> Any:
+            table = read_table(self.location, run, name, wanted)
             return table.filter(table.column("error").is_null()).drop_columns(["error"])
 
         def flush() -> Any:
@@ -207,8 +204,8 @@ class Run:
         pa, _ = arrow()
         run, files = self._parts()
 
-        def failed(part: int, name: str) -> Any:
-            table = read_table(self.location, run, part, name, ["input", "name", "error"])
+        def failed(name: str) -> Any:
+            table = read_table(self.location, run, name, ["input", "name", "error"])
             return table.filter(table.column("error").is_valid())
 
         table: pd.DataFrame = pa.concat_tables(map_parts(failed, files)).to_pandas()
@@ -367,10 +364,10 @@ class Run:
         import pandas as pd
 
         count = int(self.settings["count"])
-        group_of, names = _grouping(by, count), ["group", "feature"]
+        (columns, group_of), names = _grouping(by, count), ["group", "feature"]
         share = min(1.0, MOST / max(count, 1))
         kept, totals = [], []
-        for rows in self._blocks(list(dict.fromkeys([*_ESTIMATES, *_columns_of(by)]))):
+        for rows in self._blocks([*_ESTIMATES, *columns]):
             if labels is not None:
                 labels.update(rows["label"][rows["place"] == 0])
             table = _estimates(rows.assign(group=group_of(rows)))
@@ -491,40 +488,24 @@ def _correct(
     )
 
 
-def _columns_of(by: By) -> list[str]:
-    """The columns that decide the groups, besides those of the estimates."""
-    if isinstance(by, str):
-        return ["label"] if by == "label" else ["value", "bin"]
-    return ["name"] if isinstance(by, Mapping) else []
-
-
-def _is_sorted(*keys: IntArray) -> bool:
-    """Whether rows are in the order of their first key, then of their second, and so on."""
-    tied = np.ones(max(len(keys[0]) - 1, 0), dtype=bool)
-    for key in keys:
-        step = np.diff(key)
-        if (tied & (step < 0)).any():
-            return False
-        tied &= step == 0
-    return True
-
-
-def _grouping(by: By, count: int) -> Callable[[Any], Any]:
-    """From rows to the group of each."""
+def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
+    """The columns that decide the groups, and a function from rows to the group of each."""
     if by is None:
-        return lambda rows: "all"
+        return [], lambda rows: "all"
     if isinstance(by, str):
-        return lambda rows: rows["label"] if by == "label" else _groups_of_column(rows, by)
+        if by == "label":
+            return [], lambda rows: rows["label"]
+        return ["value", "bin"], lambda rows: _groups_of_column(rows, by)
     if isinstance(by, Mapping):
         if not by:
             raise ValueError("`by` must name the group of at least one input; got an empty one.")
-        return lambda rows: rows["input"].map(by).fillna(rows["name"].map(by))
+        return ["name"], lambda rows: rows["input"].map(by).fillna(rows["name"].map(by))
     listed = np.asarray(by, dtype=object)
     if listed.shape != (count,):
         raise ValueError(
             f"`by` must have one group for each of the {count} inputs; got shape {listed.shape}."
         )
-    return lambda rows: listed[rows["input"].to_numpy()]
+    return [], lambda rows: listed[rows["input"].to_numpy()]
 
 
 def _groups_of_column(rows: pd.DataFrame, column: str) -> pd.Series[Any]:

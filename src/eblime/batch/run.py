@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain
 from math import isqrt
 from typing import Any
@@ -19,7 +18,6 @@ from eblime._text import csv_text
 from eblime.batch.folder import (
     check_manifest,
     done_parts,
-    missing_parts,
     part_count,
     part_files,
     part_numbers,
@@ -29,10 +27,9 @@ from eblime.batch.folder import (
 )
 from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
-from eblime.batch.processes import MARKER, run_local, run_on_ray
 from eblime.batch.results import Run
 from eblime.batch.worker import Job, check_explainer, explainer_settings, setting_text
-from eblime.batch.workers import Count, Workers
+from eblime.batch.workers import Count, Workers, run_local, run_on_ray
 from eblime.engine.cache import model_name
 from eblime.engine.settings import check_max_masks
 from eblime.engine.targets import Targets
@@ -40,8 +37,6 @@ from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
 from eblime.scores import Box, Region
 from eblime.stopping.rules import as_rule
-
-__all__ = ["explain_many"]
 
 _PARTS = 10_000  # the most parts of a run of large inputs whose part size is not given
 
@@ -130,8 +125,8 @@ def explain_many(
     """
     arrow()  # a missing package is reported before anything is read or written
     check_explainer(explainer)
-    crew = workers if isinstance(workers, Workers) else Workers(workers)
-    crew.check()
+    pool = workers if isinstance(workers, Workers) else Workers(workers)
+    pool.check()
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
     if part_size is not None:
@@ -161,47 +156,41 @@ def explain_many(
     folder.make()
     refuse_links(folder)
     with folder.lock():
-        job = _open_job(explainer, given, folder, settings, part_size, retry=retry)
-        job = replace(job, timeout=crew.timeout, until=rule)
-        return _finish(job, crew, max_failures, progress)
+        stored = store_inputs(given.entries, folder) if isinstance(given, Stream) else given
+        size = part_size or _part_size(folder, stored)
+        settings |= {"count": len(stored), "inputs": stored.fingerprint, "part_size": size}
+        run = check_manifest(folder, settings, new_inputs=retry)
+        done, files = done_parts(folder, run, part_count(settings)), part_files(folder)
+        for part in [part for part, failed in done.items() if retry and failed]:
+            (folder / files.pop(part)).remove()
+            del done[part]
+        job = Job(
+            explainer=explainer,
+            inputs=stored,
+            settings=settings,
+            folder=folder,
+            run=run,
+            resumed=bool(files),
+            timeout=pool.timeout,
+            until=rule,
+        )
+        return _finish(job, done, pool, max_failures, progress)
 
 
-def _open_job(
-    explainer: Any,
-    given: Inputs | Stream,
-    folder: Location,
-    settings: Mapping[str, Any],
-    part_size: int | None,
-    *,
-    retry: bool,
-) -> Job:
-    """Write or check the inputs and the manifest; with `retry`, delete parts with failures."""
-    inputs = store_inputs(given.entries, folder) if isinstance(given, Stream) else given
-    size = part_size or _part_size(folder, inputs)
-    about = {"count": len(inputs), "inputs": inputs.fingerprint, "part_size": size}
-    settings = {**settings, **about}
-    run = check_manifest(folder, settings, new_inputs=retry)
-    if retry:
-        done = done_parts(folder, run, part_count(settings))
-        for part, name in part_files(folder).items():
-            if done.get(part):
-                (folder / name).remove()
-    return Job(
-        explainer=explainer,
-        inputs=inputs,
-        settings=settings,
-        folder=folder,
-        run=run,
-        resumed=bool(part_files(folder)),
-    )
+def _finish(
+    job: Job,
+    done: Mapping[int, int],
+    workers: Workers,
+    max_failures: int | None,
+    progress: Progress,
+) -> Run:
+    """Do the unfinished parts of a run, with a progress bar; if there are none, check the model.
 
-
-def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Progress) -> Run:
-    """Do the unfinished parts of a run, with a progress bar; if there are none, check the model."""
+    `done` has the finished parts, with the number of failed inputs in each.
+    """
     parts = range(part_count(job.settings))
     do_parts = run_on_ray if workers.engine == "ray" else run_local
     with progress_reporter(progress, job.settings["count"], unit="input") as show:
-        done = done_parts(job.folder, job.run, len(parts))
         failed = sum(done.values())
         finished = sum(len(part_numbers(job.settings, part)) for part in done)
         todo = [part for part in parts if part not in done]
@@ -220,10 +209,8 @@ def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Prog
                         )
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)
-    missing = missing_parts(job.folder, parts)
-    if missing:
+    if missing := sorted({*parts} - part_files(job.folder).keys()):
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
-    (job.folder / MARKER).remove()
     run, log = Run(location=job.folder), job.folder / "failures.csv"
     if failed:
         log.write(csv_text(run.failures()).encode())

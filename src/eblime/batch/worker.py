@@ -9,13 +9,13 @@ import inspect
 import signal
 import threading
 import traceback
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,11 @@ from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import (
     Rows,
     count_failures,
-    entry_rows,
+    map_ahead,
     part_files,
     part_numbers,
     read_part,
+    rows_of_input,
     write_part,
 )
 from eblime.batch.inputs import Inputs
@@ -48,12 +49,7 @@ from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
-__all__ = [
-    *("Job", "Worker", "check_explainer", "explainer_settings", "on_gpu", "setting_text"),
-    "with_python_handler",
-]
-
-Result = list[Explanation] | BaseException
+Result = Mapping[int, Explanation] | BaseException
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
@@ -116,52 +112,37 @@ class Worker:
             _compare_model(worker)
         return worker
 
-    def do(self, part: int) -> int:
-        """Explain the inputs of a part and write them; returns how many failed."""
-        [(_, failed)] = self.do_parts([part])
-        return failed
-
-    def do_parts(
-        self, parts: Sequence[int], begin: Callable[[int], object] = lambda part: None
-    ) -> Iterator[tuple[int, int]]:
-        """Do parts; yields (part, number of failed inputs) after each, and calls `begin` before.
+    def do_parts(self, parts: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Do parts; yields (part, number of failed inputs) after each.
 
         Threads keep a GPU busy: they read inputs ahead of it, fit and write behind it, and it goes
         on with the next part while one is finished.
         """
         if not self._keeps_gpu_busy:
             for part in parts:
-                begin(part)
                 numbers = part_numbers(self.job.settings, part)
                 yield part, self.write(part, self.explain_rows(numbers))
             return
         owner = {n: part for part in parts for n in part_numbers(self.job.settings, part)}
         left = Counter(owner.values())
-        following, rows = dict(pairwise(parts)), defaultdict[int, Rows](list)
+        rows = defaultdict[int, Rows](list)
+        ahead = max(2, min(8, available_cores() - 1))
+
+        def explained(pool: Executor) -> Iterator[int]:
+            for found in self.explain_inputs([*owner], pool, ahead):
+                for number, some in found.items():
+                    part = owner[number]
+                    rows[part] += some
+                    left[part] -= 1
+                    if not left[part]:
+                        yield part
 
         def write(part: int) -> tuple[int, int]:
-            failed = self.write(part, sorted(rows.pop(part), key=lambda row: row["input"]))
-            if part in following:
-                begin(following[part])
-            return part, failed
+            return part, self.write(part, sorted(rows.pop(part), key=lambda row: row["input"]))
 
-        for part in parts[:1]:
-            begin(part)
-        ahead = max(2, min(8, available_cores() - 1))
         with ThreadPoolExecutor(ahead) as pool:
-            writing: deque[Future[tuple[int, int]]] = deque()
             try:
-                for found in self.explain_inputs([*owner], pool, ahead):
-                    for number, some in found.items():
-                        part = owner[number]
-                        rows[part] += some
-                        left[part] -= 1
-                        if not left[part]:
-                            writing.append(pool.submit(write, part))
-                    while writing and writing[0].done():
-                        yield writing.popleft().result()
-                for last in writing:
-                    yield last.result()
+                yield from map_ahead(pool, write, explained(pool), ahead, eager=True)
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -181,18 +162,16 @@ class Worker:
         write_part(self.job.folder, self.job.run, part, rows, self.about)
         return count_failures(rows)
 
-    def rows(self, found: Mapping[int, Result]) -> Rows:
-        """The rows of inputs; also saves whole explanations if the run keeps them."""
-        for number, result in found.items():
-            if self._keeps(number) and not isinstance(result, BaseException):
-                for explanation in result:
-                    packed = pack(explanation)
-                    if self._keeps(number, len(packed)):
-                        kept = f"explanations/{number}-{explanation.target}.eblime"
-                        (self.job.folder / kept).write(packed)
-        entries = [(number, self.job.name(number), result) for number, result in found.items()]
+    def rows(self, number: int, found: Result) -> Rows:
+        """The rows of an input; also saves its whole explanations if the run keeps them."""
+        if self._keeps(number) and not isinstance(found, BaseException):
+            for target, explanation in found.items():
+                packed = pack(explanation)
+                if self._keeps(number, len(packed)):
+                    (self.job.folder / f"explanations/{number}-{target}.eblime").write(packed)
+        results = found if isinstance(found, BaseException) else found.values()
         with few_threads(0):  # more threads may add numbers in another order
-            return entry_rows(entries, self.job.settings["prob"])
+            return rows_of_input(number, self.job.name(number), results, self.job.settings["prob"])
 
     def _keeps(self, number: int, size: int = 0) -> bool:
         """Whether whole explanations of an input, of `size` bytes, are saved."""
@@ -223,9 +202,11 @@ class Worker:
         """The rows of inputs by number; those that share model calls come together."""
         number_of: dict[Session, int] = {}
         unread: dict[int, Result] = {}
+        pool = pool or Inline()
 
         def sessions() -> Iterator[Session]:
-            for number, session in _read_ahead(pool or Inline(), self.begin, numbers, ahead):
+            begun = map_ahead(pool, partial(_attempt, self.begin), numbers, ahead)
+            for number, session in zip(numbers, begun, strict=True):
                 if isinstance(session, Session):
                     number_of[session] = number
                     yield session
@@ -234,20 +215,19 @@ class Worker:
 
         def conclude(ended: Sequence[Session]) -> dict[int, Rows]:
             fit_together(ended)
-            results = {number_of.pop(session): _attempt(_result, session) for session in ended}
-            return {number: self.rows({number: found}) for number, found in results.items()}
+            results = {number_of.pop(session): _attempt(explanations, session) for session in ended}
+            return {number: self.rows(number, found) for number, found in results.items()}
 
-        concluding: deque[Future[dict[int, Rows]]] = deque()
         together = ahead or group_size(self.loop)
-        for ended in drive(sessions(), ask, together=together, pool=pool, keeps=_is_kept):
-            if unread:
-                yield {n: self.rows({n: unread.pop(n)}) for n in [*unread]}
-            concluding.append((pool or Inline()).submit(conclude, ended))
-            while concluding and (concluding[0].done() or len(concluding) > ahead):
-                yield concluding.popleft().result()
-        for last in concluding:
-            yield last.result()
-        yield {n: self.rows({n: unread.pop(n)}) for n in [*unread]}
+        ends = drive(
+            sessions(),
+            ask,
+            together=together,
+            pool=pool,
+            keeps=_is_kept,
+        )
+        for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [{}]):
+            yield found | {n: self.rows(n, unread.pop(n)) for n in [*unread]}
 
     def begin(self, number: int) -> Session:
         """Read an input and choose the first masks."""
@@ -266,12 +246,12 @@ def _compare_model(worker: Worker) -> None:
     the model of the run are not known, one input is explained again. This also compares what the
     code of functions does not show, such as other functions that they call.
     """
-    job = worker.job
-    files = [*part_files(job.folder).items()]
+    job, worker = worker.job, replace(worker, calls=replace(worker.calls, cache=None))
+    files = [*part_files(job.folder).values()]
     answers, certain = [], True
-    for part, name in dict.fromkeys([*files[:1], *files[-1:]]):
+    for name in dict.fromkeys([*files[:1], *files[-1:]]):
         try:
-            table, about = read_part(job.folder, job.run, part, name)
+            table, about = read_part(job.folder, job.run, name)
         except (OSError, ValueError):  # a damaged part is done again
             continue
         for setting in sorted({*about, *worker.about}):
@@ -321,25 +301,6 @@ def _is_same(
     return True
 
 
-def _read_ahead(
-    pool: Executor, read: Callable[[int], Session], numbers: Sequence[int], ahead: int
-) -> Iterator[tuple[int, Session | BaseException]]:
-    """Inputs in order, so many of them read before they are needed."""
-    reading: deque[tuple[int, Future[Session | BaseException]]] = deque()
-    for number in numbers:
-        reading.append((number, pool.submit(_attempt, read, number)))
-        if len(reading) > ahead:
-            first, future = reading.popleft()
-            yield first, future.result()
-    for number, future in reading:
-        yield number, future.result()
-
-
-def _result(session: Session) -> list[Explanation]:
-    """The explanations of a session, or its error."""
-    return [*explanations(session).values()]
-
-
 def _is_kept(error: BaseException) -> bool:
     """Whether an error is recorded for its input, and the run goes on."""
     return not _ends_the_run(error)
@@ -358,21 +319,15 @@ def _in_words(numbers: Any) -> str:
 
 def _predict(worker: Worker, number: int, target: int) -> Any:
     """The score of an input, (1,); empty if there is no such output."""
-    settings, subject, _ = _uncached(worker).prepare(number)
+    settings, subject, _ = worker.prepare(number)
     return np.asarray(score_of_input(settings, subject))[target : target + 1]
 
 
 def _explain_again(worker: Worker, number: int) -> Any:
-    """The importances of an input, without stored answers."""
-    session = _uncached(worker).begin(number)
+    """The importances of an input."""
+    session = worker.begin(number)
     run(session, progress=False)
-    found = explanations(session).values()
-    return np.concatenate([explanation.posterior.mean for explanation in found])
-
-
-def _uncached(worker: Worker) -> Worker:
-    """The worker without stored answers."""
-    return replace(worker, calls=replace(worker.calls, cache=None))
+    return np.concatenate([found.posterior.mean for found in explanations(session).values()])
 
 
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
@@ -424,19 +379,16 @@ def check_explainer(given: Any) -> None:
     """Refuse objects that are neither an explainer nor a function that may create one."""
     if isinstance(given, BaseExplainer):
         return
-    got = type(given).__name__
-    if callable(given):
-        try:
-            inspect.signature(given).bind()
-            return
-        except ValueError:  # a function of a compiled module does not tell
-            return
-        except TypeError:  # as a model
-            got += " that needs arguments"
-    raise TypeError(
-        "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
-        f"function without arguments that creates one; got {got}."
-    )
+    try:
+        inspect.signature(given).bind()
+    except ValueError:  # a function of a compiled module does not tell
+        return
+    except TypeError as error:
+        got = type(given).__name__ + (" that needs arguments" if callable(given) else "")
+        raise TypeError(
+            "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
+            f"function without arguments that creates one; got {got}."
+        ) from error
 
 
 def make_explainer(given: Any) -> BaseExplainer:

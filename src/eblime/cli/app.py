@@ -5,74 +5,52 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
-from eblime._text import printable
+from eblime import registry
 from eblime._version import __version__
-from eblime.cli.batch import batch_app, report
-from eblime.cli.explain import explain_app
-from eblime.cli.options import error_line
+from eblime.cli.options import LazyGroup, error_line, option_of
 from eblime.cli.output import say
-from eblime.cli.show import compare, demo, show
-
-__all__ = ["app", "main"]
+from eblime.domains.record import Option
 
 _INTERRUPTED = 130  # exit code
-
-_ORDER = ("demo", "explain", "show", "compare", "batch", "report")  # of the commands
-
-
-class _Ordered(TyperGroup):
-    """Lists the commands in the order of their use."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Names of the commands."""
-        return sorted(self.commands, key=_ORDER.index)
+_COMMANDS = {
+    "demo": "eblime.cli.show:DEMO",
+    "explain": "eblime.cli.explain:GROUP",
+    "show": "eblime.cli.show:SHOW",
+    "compare": "eblime.cli.show:COMPARE",
+    "batch": "eblime.cli.batch:BATCH",
+    "report": "eblime.cli.batch:REPORT",
+}
 
 
-app = typer.Typer(
-    name="eblime",
-    cls=_Ordered,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.add_typer(explain_app, name="explain")
-app.command()(demo)
-app.command()(show)
-app.command()(compare)
-app.add_typer(batch_app, name="batch")
-app.command()(report)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(version: bool, debug: bool) -> None:
+    if version:
         say(f"eblime {__version__}")
-        raise typer.Exit
+        sys.exit(0)
 
 
-@app.callback()
-def _eblime(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may be given anywhere.")
-    ] = False,
-) -> None:
-    """Explain the predictions of any black-box model, with an error bar for every number.
+app = LazyGroup(
+    "eblime",
+    lambda: _COMMANDS,
+    lambda name: registry.resolve(_COMMANDS[name]),
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=[
+        option_of(Option("version", "Print the version.", type=bool)),
+        option_of(Option("debug", "Show the traceback of an error; give it anywhere.", type=bool)),
+    ],
+    callback=_version,
+    invoke_without_command=True,
+    help="""Explain the predictions of any black-box model, with an error bar for every number.
 
     Try it: eblime demo
 
     Then: eblime explain image dog.jpg --model net.onnx
 
     `eblime COMMAND --help` has the options and an example of a command.
-    """
+    """,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -86,39 +64,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # characters that the terminal lacks
     try:
-        code = app(words, prog_name="eblime", standalone_mode=False)
-    except KeyboardInterrupt:
-        code = _INTERRUPTED
+        sys.exit(app(words, prog_name="eblime", standalone_mode=False) or 0)
+    except click.Abort:  # how the parser reports Ctrl-C
+        say("Stopped.", error=True)
+        sys.exit(_INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        say(str(error))
+        sys.exit(0)
     except Exception as error:
         if debug:
             raise
-        code = _report(error, words)
-    if code == _INTERRUPTED:
-        say("Stopped.", error=True)
-    sys.exit(code if isinstance(code, int) else 0)
+        say(f"Error: {_message(error, words)}", error=True)
+        sys.exit(2)
 
 
-def _report(error: Exception, words: Sequence[str]) -> int:
-    """Print an error on one line; returns the exit code."""
-    kind = type(error).__name__
-    if kind == "Abort":  # how the parser reports Ctrl-C
-        return _INTERRUPTED
-    if kind == "NoArgsIsHelpError":
-        say(str(error))
-        return 0
-    message = error_line(error, words)
-    if hasattr(error, "format_message"):  # the parser's message about a wrong option
-        message = " ".join(error.format_message().split()).rstrip(".")
-        path = getattr(getattr(error, "ctx", None), "command_path", "eblime")
-        flags = getattr(getattr(error, "param", None), "opts", ())
-        pairs = pairwise(part for word in words for part in word.split("=", 1))
-        value = next((after for word, after in pairs if word in flags), None)
-        got = f"; got {value!r}" if value is not None and value not in message else ""
-        message = f"{message}{got}. See {path} --help."
-    say(f"Error: {message}", error=True)
-    return getattr(error, "exit_code", 2) or 2
+def _message(error: Exception, words: Sequence[str]) -> str:
+    """An error on one line; the parser's own with the help to look at."""
+    if not isinstance(error, click.UsageError):
+        return error_line(error, words)
+    path = error.ctx.command_path if error.ctx else "eblime"
+    return f"{' '.join(error.format_message().split()).rstrip('.')}. See {path} --help."
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning on one line, without the position in our code."""
-    say(f"Warning: {printable(' '.join(str(message).split()))}", error=True)
+    say(f"Warning: {' '.join(str(message).split())}", error=True)

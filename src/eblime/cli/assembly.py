@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,47 +20,32 @@ from eblime.cli.options import own_values, settings_of
 from eblime.domains.record import Command, Domain
 from eblime.engine.calls import Calls
 
-__all__ = ["NORMALISATIONS", "load_labels", "load_model", "make_explainer", "model_settings"]
-
 
 def make_explainer(
     domain: Domain, command: Command, model: Any, values: Mapping[str, Any], argument: str
 ) -> Any:
     """The explainer of a domain, from the values of all options and the argument of the command."""
-    labels = values["labels"]
-    shared = {
+    given = {name: value for name, value in values.items() if value is not None}
+    method = registry.find("methods", values["method"])() if "index" in given else values["method"]
+    if "index" in given and not hasattr(method, "index"):
+        raise ValueError(f"--index needs --method quadrature; got --method {values['method']}.")
+    shared: dict[str, Any] = {
         "n_masks": values["masks"],
-        "method": _method(values["method"], values["index"]),
-        "labels": None if labels is None else load_labels(Path(labels)),
-        **_given(values, "design", "kernel"),
-        "calls": Calls(**_given(values, "retry", "timeout", "concurrency")),
+        "method": replace(method, index=given["index"]) if "index" in given else method,
+        "labels": load_labels(Path(given["labels"])) if "labels" in given else None,
+        **{name: given[name] for name in ("design", "kernel") if name in given},
+        "calls": Calls(**{n: given[n] for n in ("retry", "timeout", "concurrency") if n in given}),
     }
     options = own_values(command, values)
     settings = settings_of((o for o in command.options if o.used_by == "explainer"), options)
     if command.explainer is not None:
-        make = registry.resolve(command.explainer)
-        return make(model, settings | shared, options, argument)
+        return registry.resolve(command.explainer)(model, settings | shared, options, argument)
     explainer = registry.of_domain(domain, "explainer")
     if explainer is not None:
         return explainer(model, **settings, **shared)
     from eblime.explainers.general import Explainer
 
     return Explainer(model, kind=domain.name, settings=settings, **shared)
-
-
-def _given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The values of options that were given; others keep the defaults of the library."""
-    return {name: values[name] for name in names if values.get(name) is not None}
-
-
-def _method(name: str, index: str | None) -> Any:
-    """The method: its name, or an object if `--index` says what its importances are."""
-    if index is None:
-        return name
-    method = registry.find("methods", name)()
-    if not hasattr(method, "index"):
-        raise ValueError(f"--index needs --method quadrature; got --method {name}.")
-    return replace(method, index=index)
 
 
 def model_settings(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,9 +57,8 @@ _PICKLES = (".pkl", ".pickle", ".joblib")
 _KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
 _SKOPS = (0, 12)  # earlier versions can be deceived about the types in a file
 _METRICS = (
-    *("BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine"),
-    *("Jaccard", "Mahalanobis", "Manhattan", "Minkowski", "RogersTanimoto", "RussellRao"),
-    *("SEuclidean", "SokalMichener", "SokalSneath"),
+    "BrayCurtis Canberra Chebyshev Dice Euclidean Hamming Haversine Jaccard Mahalanobis Manhattan "
+    "Minkowski RogersTanimoto RussellRao SEuclidean SokalMichener SokalSneath"
 )
 # classes of scikit-learn that skops reports as untrusted and that only hold numbers
 _DATA_HOLDERS = frozenset(
@@ -87,7 +72,7 @@ _DATA_HOLDERS = frozenset(
         "sklearn.tree._tree.Tree",
         *(
             f"sklearn.metrics._dist_metrics.{name}Distance{n}"
-            for name in _METRICS
+            for name in _METRICS.split()
             for n in (32, 64)
         ),
     }
@@ -135,53 +120,40 @@ def load_model(
 
 def load_labels(path: Path) -> list[str] | dict[int, str]:
     """Names of the model's outputs: one per line, or a JSON list, or a JSON object by column."""
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r} for --labels.")
     try:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix.lower() != ".json":
             return [line.strip() for line in text.splitlines() if line.strip()]
         found = json.loads(text)
+        if isinstance(found, dict):
+            return {int(column): str(name) for column, name in found.items()}
+        if not isinstance(found, list):
+            raise ValueError(f"got {found!r:.80}")
+        return [str(name) for name in found]
     except ValueError as error:
-        kind = "a text in UTF-8" if isinstance(error, UnicodeDecodeError) else "JSON"
-        raise ValueError(f"{path} must be {kind}: {error}.") from error
-    if isinstance(found, dict):
-        if not all(column.isascii() and column.isdigit() for column in found):
-            raise ValueError(
-                f"{path} must have column numbers as its keys; got {list(found)!r:.80}."
-            )
-        return {int(column): str(name) for column, name in found.items()}
-    if not isinstance(found, list):
-        raise ValueError(f"{path} must hold a list of names, or an object from column to name.")
-    return [str(name) for name in found]
+        raise ValueError(
+            f"{path} must be a text in UTF-8 with a name per line, a JSON list of names, or a JSON "
+            f"object from column numbers to names: {error}."
+        ) from error
 
 
 def _import_model(spec: str) -> Any:
     """Import `package.module:name`, and call it for `package.module:name()`."""
-    module_name, _, name = spec.partition(":")
-    call = name.endswith("()")
+    module, _, name = spec.partition(":")
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        module = importlib.import_module(module_name)
+        found = attrgetter(name.removesuffix("()"))(importlib.import_module(module))
     except ModuleNotFoundError as error:
-        stem = module_name.removesuffix(".py")
-        advice = (
-            "is it in the current folder, or installed?"
-            if stem == module_name
-            else f"write --model {stem}:{name}, without .py."
-        )
         raise ModuleNotFoundError(
-            f"There is no Python module {error.name!r} to import for --model {spec!r}; {advice}"
+            f"There is no Python module {error.name!r} to import for --model {spec!r}; is it in "
+            "the current folder, or installed? A module is named without .py."
         ) from error
-    found: Any = module
-    for part in name.removesuffix("()").split("."):
-        if not hasattr(found, part):
-            raise AttributeError(f"The module {module_name!r} has no {part!r} for --model.")
-        found = getattr(found, part)
+    if not name.endswith("()"):
+        return found
     try:
-        return found() if call else found
+        return found()
     except ImportError:
         raise
     except Exception as error:
@@ -192,12 +164,7 @@ def _read_onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
     """An ONNX network that scales pixels as it was trained to expect them."""
     from eblime.models.onnx import OnnxModel
 
-    try:
-        model = OnnxModel.load(path, **settings)
-    except (ImportError, TypeError, ValueError):
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} cannot be read as an ONNX model: {error}") from error
+    model = OnnxModel.load(path, **settings)
     entry = model.session.get_inputs()[0]
     if normalise != "unit" and entry.type == "tensor(uint8)":
         raise ValueError(
@@ -264,10 +231,8 @@ def _unpickle(path: Path, trust: bool) -> Any:
             "author, add --trust-pickle; ONNX and skops files need no trust."
         )
     if path.suffix.lower() == ".joblib":
-        try:
-            import joblib
-        except ImportError as error:
-            raise ImportError("A .joblib model needs joblib: pip install joblib.") from error
+        import joblib
+
         return joblib.load(path)
     import pickle
 

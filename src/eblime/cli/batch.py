@@ -2,91 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from inspect import Parameter
+import shlex
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from eblime._checks import check_level
+from eblime.batch.location import Location
 from eblime.cli.options import (
-    AGAIN,
+    ANSWERS,
     ASKING,
-    CACHE,
-    CREW,
     MAX_FAILURES,
     OPEN,
     PARTS,
-    TRUST,
-    argument,
+    WORKERS,
+    OptionCommand,
     cache_of,
-    domain_command,
     domain_group,
     known_names,
+    option_of,
     settings_of,
-    with_options,
 )
 from eblime.cli.output import say, show_page
+from eblime.cli.recipe import AGAIN, Recipe
 from eblime.domains.record import Command, Domain, Option
 
-__all__ = ["batch_app", "report"]
+if TYPE_CHECKING:
+    from eblime.batch.results import Run
 
-_OUT = Option("out", "Folder of the run.", short="-o", required=True)
-_EXECUTION = (*CREW, MAX_FAILURES)  # these change no result
-
-
-def _build(domain: Domain, command: Command) -> Any:
-    """The command `eblime batch NAME`."""
-    summary = command.batch_help or f"Explain many inputs of the kind {domain.name}."
-    explained = command.example.replace("eblime explain", "eblime batch", 1)
-    return domain_command(
-        domain,
-        replace(command, options=[option for option in command.options if option.batch]),
-        partial(_start, domain, command),
-        help=f"{summary}\n\n"
-        "Exit code 3: some inputs failed, the others are explained.\n\n"
-        f"Example: {command.batch_example or f'{explained} --out run/'}",
-        inputs=argument("argument", command.batch_argument or command.argument, metavar="INPUTS"),
-        shared=(_OUT, *ASKING, *CACHE, *PARTS, *_EXECUTION, TRUST),
-    )
+_SOME_FAILED, _INTERRUPTED = 3, 130  # exit codes
+_OUT = Option("out", "Folder of the run.", short="-o", required=True, used_by="result")
+_EXECUTION = (*WORKERS, MAX_FAILURES)  # these change no result
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
     """Start a run. The user typed every name in it, so all of them may be imported."""
-    from eblime.cli.recipe import Recipe
-
     check_level("prob", values["prob"])
-    recipe = Recipe.start(domain, command, values, cache=cache_of(values))
-    recipe.run(values["out"], **_execution(values))
+    _run(Recipe.start(domain, values, cache_of(values)), values["out"], values)
 
 
-batch_app = typer.Typer(
-    cls=domain_group(_build),
-    invoke_without_command=True,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@batch_app.callback()
-@with_options(
-    Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
-    Option("resume", "Resume this run with its own settings."),
-    *AGAIN,
-    Option(
-        "trust_run",
-        "With --resume: use all files and addresses that the run names; its model can run code.",
-        type=bool,
-        default=False,
-    ),
-    *_EXECUTION,
-    *CACHE,
-    Option("retry", "With --resume: try failed inputs again.", type=bool, default=False),
-    TRUST,
-)
-def batch(context: typer.Context, **values: Any) -> None:
+def _batch(**values: Any) -> None:
     """Explain many inputs; an interrupted run can be resumed.
 
     A run folder may come from someone else, so --resume uses the files and addresses in it only if
@@ -101,44 +58,100 @@ def batch(context: typer.Context, **values: Any) -> None:
 
     Example: eblime batch --resume run/ --model mood:score --inputs reviews.jsonl
     """
+    context, folder = click.get_current_context(), values["resume"]
     if (name := context.invoked_subcommand) is not None:
         for early in values:  # between `batch` and the name, where they would be ignored
             if getattr(context.get_parameter_source(early), "name", "") == "COMMANDLINE":
                 raise ValueError(f"--{early.replace('_', '-')} must come after {name}.")
         return
-    folder = values["resume"]
     if folder is None:
         raise ValueError(f"eblime batch needs {known_names('domains')}, or --resume RUN.")
-    from eblime.cli.recipe import Recipe
-
-    trust = {name: values[name] for name in ("trust_run", "trust_pickle")}
-    again = {option.name: values[option.name] for option in AGAIN}
-    recipe = Recipe.resume(folder, again=again, **trust, cache=cache_of(values))
-    recipe.run(folder, **_execution(values), retry=values["retry"])
+    recipe = Recipe.resume(folder, values, cache_of(values))
+    _run(recipe, folder, values, retry=values["retry"])
 
 
-def _execution(values: dict[str, Any]) -> dict[str, Any]:
-    """The settings of `explain_many` that change no result."""
+BATCH = domain_group(
+    "batch",
+    _start,
+    [_OUT, *ASKING, *ANSWERS, *PARTS, *_EXECUTION],
+    "Exit code 3: some inputs failed, the others are explained.",
+    callback=_batch,
+    help=_batch.__doc__,
+    invoke_without_command=True,
+    params=[
+        option_of(option)
+        for option in (
+            Option("resume", "Resume this run with its own settings."),
+            *AGAIN,
+            Option(
+                "trust_run",
+                "With --resume: use all that the run names; its model can run code.",
+                type=bool,
+            ),
+            *_EXECUTION,
+            *ANSWERS,
+            Option("retry", "With --resume: try failed inputs again.", type=bool),
+        )
+    ],
+)
+
+
+def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> None:
+    """Start or resume a run, and print a summary; failed inputs give their own exit code."""
+    from eblime.batch.run import explain_many
     from eblime.batch.workers import Workers
 
-    workers = Workers(**settings_of(CREW, values))
+    workers, about = Workers(**settings_of(WORKERS, values)), recipe.about
     workers.check()
-    return {"workers": workers, "max_failures": values["max_failures"]}
+    try:
+        run = explain_many(
+            recipe,
+            recipe.inputs(),
+            folder,
+            targets=1 if about["target"] is None else [about["target"]],
+            keep=about["keep"] or None,
+            **{name: about[name] for name in ("seed", "part_size", "prob", "until", "max_masks")},
+            workers=workers,
+            max_failures=values["max_failures"],
+            **again,
+        )
+    except KeyboardInterrupt:
+        if (Location.of(folder) / "manifest.json").kind() == "file":
+            resume = recipe.resume_command(folder)
+            say(f"Interrupted. Finished parts are saved. Resume: {resume}")
+            say(f"A page of what there is: {shlex.join(['eblime', 'report', folder])}")
+        else:
+            say("Interrupted before the run began. Repeat the command.")
+        sys.exit(_INTERRUPTED)  # with a message of its own
+    failures = run.failures()
+    failed = len(failures)
+    say(f"{about['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
+    if failed:
+        say(f"Most frequent error: {failures['error'].mode()[0]}")
+        say(f"All errors: {run.location / 'failures.csv'}")
+        say(f"Try them again: {recipe.resume_command(folder, '--retry')}")
+    _write_page(run, folder)
+    if failed:
+        sys.exit(_SOME_FAILED)
 
 
-@with_options(
-    argument("run", "Folder of the run."),
-    Option("html", "File of the page. Default: report.html in the run.", type=Path),
-    Option(
-        "pages",
-        "How many of the listed explanations that the run has saved get a page. Default: all; of "
-        "more than 1000 rows or texts none.",
-        type=int,
-        minimum=0,
-    ),
-    OPEN,
-)
-def report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
+def _write_page(run: Run, folder: str) -> None:
+    """Write the page of a finished run, and say where it is; without it the run is still good."""
+    from eblime.batch.overview import overview
+
+    page, again = run.location / "report.html", shlex.join(["eblime", "report", folder])
+    try:
+        overview(run, page.address)
+    except (Exception, KeyboardInterrupt) as error:
+        reason = str(error) or type(error).__name__
+        say(f"The run in {folder} is finished, its page is not ({reason}). To make it: {again}")
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit(_INTERRUPTED)
+    else:
+        say(f"The run is in {folder}; look at {page}.")
+
+
+def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
     """Make a page about a run, as `eblime batch` does at its end.
 
     The page has the importances over all inputs, a list of the inputs with links to their pages,
@@ -155,3 +168,26 @@ def report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
     say(f"Wrote {page}.")
     if open:
         show_page(page)
+
+
+REPORT = OptionCommand(
+    "report",
+    _report,
+    {"run": "Folder of the run."},
+    [
+        Option(
+            "html",
+            "File of the page. Default: report.html in the run.",
+            type=Path,
+            used_by="result",
+        ),
+        Option(
+            "pages",
+            "How many saved explanations get a page. Default: all; of more than 1000 rows none.",
+            type=int,
+            minimum=0,
+            used_by="result",
+        ),
+        OPEN,
+    ],
+)

@@ -9,31 +9,27 @@ from collections.abc import Mapping
 from contextlib import nullcontext, redirect_stdout
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from eblime import registry
 from eblime._checks import check_level
 from eblime._files import write_whole
-from eblime._text import csv_text
-from eblime.cli.assembly import load_model, make_explainer, model_settings
+from eblime.batch.location import Location
 from eblime.cli.options import (
+    ANSWERS,
     ASKING,
-    CACHE,
     EXPLAIN,
-    TRUST,
-    argument,
     cache_of,
-    domain_command,
     domain_group,
     error_line,
+    option_of,
     own_values,
-    parse_targets,
+    settings_of,
 )
 from eblime.cli.output import (
     json_line,
-    make_folder,
     print_explanation,
     save_figure,
     say,
@@ -43,44 +39,13 @@ from eblime.cli.output import (
     write_all,
 )
 from eblime.domains.record import Command, Domain, Item
-from eblime.engine.settings import stop_settings
-from eblime.explainers.compare import compare_with, parse_methods
-from eblime.results.comparison import Comparison
-from eblime.results.explanation import Explanation
 
-__all__ = ["explain_app"]
+if TYPE_CHECKING:
+    from eblime.results.comparison import Comparison
+    from eblime.results.explanation import Explanation
 
 # Between choices; not in slic:n_segments=50,compactness=5 and not in brackets.
 _COMMA = re.compile(r",(?!\s*\w+\s*=)(?![^(\[]*[)\]])")
-
-
-def _build(domain: Domain, command: Command) -> Any:
-    """The command `eblime explain NAME`."""
-    summary = command.help or f"Explain inputs of the kind {domain.name}, by {domain.feature}s."
-    return domain_command(
-        domain,
-        command,
-        partial(_explain, domain, command),
-        help=f"{summary}\n\n"
-        "Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out; with "
-        "--targets, NAME-LABEL.eblime and so on for each output.\n\n"
-        f"Example: {command.example}",
-        inputs=argument("argument", command.argument, metavar=command.metavar),
-        shared=(*ASKING, *CACHE, *EXPLAIN, TRUST),
-    )
-
-
-explain_app = typer.Typer(cls=domain_group(_build), no_args_is_help=True, rich_markup_mode=None)
-
-
-@explain_app.callback()
-def _group() -> None:
-    """Explain a prediction: of an image, a row, a text, a signal.
-
-    Example: eblime explain text "A witty film." --model sentiment.skops
-
-    Packages that are installed can add other kinds of inputs.
-    """
 
 
 def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
@@ -88,17 +53,21 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
 
     An input that fails is reported and does not stop the rest.
     """
+    from eblime.cli.assembly import load_model, make_explainer, model_settings
+
     check_level("prob", values["prob"])
-    given, options = values["argument"], own_values(command, values)
+    given, quiet = values["argument"], values["json"]
 
     @cache
     def model() -> Any:
         settings = model_settings(command, values)
         return load_model(values["model"], trust_pickle=values["trust_pickle"], **settings)
 
-    items = [Item(*item) for item in registry.resolve(command.items)(given, model, options)]
+    read = registry.resolve(command.items)
+    items = [Item(*item) for item in read(given, model, own_values(command, values))]
     explain = _explaining(make_explainer(domain, command, model(), values, given), command, values)
-    folder = make_folder(values["out"])
+    folder = values["out"]
+    Location.of(folder).make()
     failed = 0
     pages: list[Path] = []
     # no two names of result files are the same, and none overwrites an input
@@ -106,49 +75,46 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
     stems = unique([f"{item.stem}{'-explained' if beside else ''}" for item in items])
     for item, stem in zip(items, stems, strict=True):
         try:
-            aside = redirect_stdout(sys.stderr) if values["json"] else nullcontext()
-            with aside:
-                found = explain(item.read(), progress=False if values["json"] else None)
+            with redirect_stdout(sys.stderr) if quiet else nullcontext():
+                found = explain(item.read(), progress=False if quiet else None)
         except Exception as error:
             if len(items) == 1:
                 raise
             failed += 1
             say(f"{item.title}: {error_line(error, ('explain', domain.name))}", error=True)
             continue
-        if len(items) > 1 and not values["json"]:
+        if len(items) > 1 and not quiet:
             say(f"\n{item.title}")
         pages += _write(found, folder, item.title, stem, values)
     if values["open"] and pages:
-        show_page(pages[0], error=values["json"])
+        show_page(pages[0], error=quiet)
     if failed:
         raise RuntimeError(f"{failed} of {len(items)} inputs failed; the others are in {folder}.")
 
 
 def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> partial[Any]:
     """A function from an input to its explanations: by target, or with --compare by method."""
+    from eblime.explainers.compare import compare_with
+
+    target, targets = values["target"], values["targets"]
+    if target is not None and targets is not None:
+        raise ValueError("--target and --targets cannot be used together; give one of them.")
     limits = {name: values[name] for name in ("until", "max_masks", "max_seconds")}
-    targets = parse_targets(values["target"], values["targets"])
-    stop_settings(explainer.loop, **limits)
     common = {"rng": values["seed"], "cache": cache_of(values)}
     if not values["compare"]:
-        return partial(explainer.explain_targets, targets=targets, **common, **limits)
-    for flag in ("--targets", "--until", "--max-seconds"):
-        if values[flag[2:].replace("-", "_")] is not None:
+        wanted = (targets or 1) if target is None else [target]
+        return partial(explainer.explain_targets, targets=wanted, **common, **limits)
+    for name in ("targets", *limits):
+        if values[name] is not None:
+            flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"--compare cannot be used together with {flag}.")
-    choices = _choices(explainer, command, values)
     plain = [text for text in values["compare"] if "=" not in text]
     names = [name.strip() for text in plain for name in text.split(",")]
     others = [name for name in names if name != values["method"]]
-    parse_methods([values["method"], *others])
     methods = {values["method"]: explainer.method} | {name: name for name in others}
-    if more := sum(len(found) - 1 for found in choices.values()):
-        say(
-            f"{more + 1} explanations of each input, with {values['masks']} masks each: about "
-            f"{(more + 1) * values['masks']:,} model calls.",
-            error=True,
-        )
+    choices = _choices(explainer, command, values)
     return partial(
-        compare_with, explainer, methods=methods, choices=choices, target=values["target"], **common
+        compare_with, explainer, methods=methods, choices=choices, target=target, **common
     )
 
 
@@ -156,30 +122,28 @@ def _choices(
     explainer: Any, command: Command, values: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """The choices of options in --compare, such as hide=0,blur; the option's own first."""
-    shared = [one for one in ASKING if one.name in ("masks", "design", "kernel")]
-    usable = [one for one in (*command.options, *shared) if one.used_by == "explainer"]
-    known = {one.name: one for one in usable if not (one.many or one.type is bool)}
+    known = {
+        one.name.replace("_", "-"): one
+        for one in (*ASKING, *command.options)
+        if (one.setting or one.name) in ("n_masks", "design", "kernel", *explainer.about)
+        and not (one.many or one.type is bool)
+    }
     found: dict[str, dict[str, Any]] = {}
     for text in values["compare"]:
         name, equals, value = text.partition("=")
         if not equals:
             continue
-        option = known.get(name.strip().removeprefix("--").replace("-", "_"))
+        option = known.get(name.strip().removeprefix("--"))
         if option is None:
-            names = ", ".join(one.flag[2:] for one in known.values())
-            raise ValueError(f"--compare must name one of {names}; got {text!r}.")
-        setting = option.setting or option.name
-        usual = values[option.name]
+            raise ValueError(f"--compare must name one of {', '.join(known)}; got {text!r}.")
+        setting, usual = option.setting or option.name, values[option.name]
         first = {"default" if usual is None else str(usual): getattr(explainer, setting)}
-        options = found.setdefault(setting, first)
+        choices = found.setdefault(setting, first)
         for choice in [value] if option.commas else _COMMA.split(value):
-            try:
-                given = option.type(choice)
-            except ValueError as error:
-                raise ValueError(f"--compare {text} must have a number: {error}.") from error
-            if choice in options:
+            if choice in choices:
                 raise ValueError(f"--compare {text} must differ from the other choices.")
-            options[choice] = option.parse(given) if option.parse else given
+            typed = option_of(option).type_cast_value(click.get_current_context(), choice)
+            choices[choice] = settings_of([option], {option.name: typed})[setting]
     return found
 
 
@@ -191,45 +155,66 @@ def _write(
     values: Mapping[str, Any],
 ) -> list[Path]:
     """Write and print what was found about one input; returns the pages."""
-    prob, top, quiet = values["prob"], values["top"], values["json"]
+    from eblime.results.comparison import Comparison
+
+    prob, top = values["prob"], values["top"]
     pages = []
     shown = [found[found.methods[0]]] if isinstance(found, Comparison) else [*found.values()]
     for explanation, name in zip(shown, target_names(stem, shown), strict=True):
         heading = f"{title}: why {explanation.label!r}?"
         written = write_all(explanation, folder, name, title=heading, prob=prob, top=top)
         pages.append(written[-1])
-        if quiet:
+        if values["json"]:
             say(json_line(explanation, prob, top))
             continue
         print_explanation(explanation, prob=prob, top=top)
-        say("Wrote " + ", ".join(str(file) for file in written) + ".")
+        say("Wrote " + ", ".join(map(str, written)) + ".")
     if isinstance(found, Comparison):
-        if found.settings:
-            return [*pages, _write_choices(found, folder / f"{stem}-choices", values)]
-        table, picture = (folder / f"{stem}-methods{ending}" for ending in (".csv", ".png"))
-        write_whole(table.resolve(), csv_text(found.to_frame(prob)).encode())
-        save_figure(found.plot(top=top, prob=prob).figure, picture, dpi=110)
-        if not quiet:
-            notes = [f"Note: {note}" for note in found.notes()]
-            say("\n".join([found.table(top, prob), *notes, f"Wrote {table}, {picture}."]))
+        pages += _write_comparison(found, folder / stem, values)
     return pages
 
 
-def _write_choices(found: Comparison, base: Path, values: Mapping[str, Any]) -> Path:
-    """Write how far the explanation depends on the choices, and print it; returns the page."""
+def _write_comparison(found: Comparison, base: Path, values: Mapping[str, Any]) -> list[Path]:
+    """Write how methods differ, or how much choices matter, and print it; returns the pages."""
+    from eblime._text import csv_text
+
     prob, top = values["prob"], values["top"]
-    table, numbers, picture, page = (
-        base.with_name(f"{base.name}{ending}") for ending in (".csv", ".json", ".png", ".html")
+    kind = "choices" if found.settings else "methods"
+    table, picture, numbers, page = (
+        base.with_name(f"{base.name}-{kind}{ending}")
+        for ending in (".csv", ".png", ".json", ".html")
     )
-    text = found.to_json(top, prob)
-    write_whole(table.resolve(), csv_text(found.sensitivity(top, prob)).encode())
-    write_whole(numbers.resolve(), f"{text}\n".encode())
-    save_figure(found.pictures(top), picture, dpi=110)
-    found.to_html(page)
-    if values["json"]:
-        say(json.dumps(json.loads(text), allow_nan=False))
-        return page
-    notes = [f"Note: {note}" for note in found.notes(top, prob)]
-    wrote = f"Wrote {table}, {numbers}, {picture}, {page}."
-    say("\n".join([found.sensitivity_table(top, prob), *notes, wrote]))
-    return page
+    written = [table, picture]
+    figure: Any
+    if found.settings:
+        written += [numbers, page]
+        frame, shown = found.sensitivity(top, prob), found.sensitivity_table(top, prob)
+        figure, text = found.pictures(top), found.to_json(top, prob)
+        write_whole(numbers.resolve(), f"{text}\n".encode())
+        found.to_html(page)
+        if values["json"]:
+            say(json.dumps(json.loads(text), allow_nan=False))
+    else:
+        frame, shown = found.to_frame(prob), found.table(top, prob)
+        figure = found.plot(top=top, prob=prob).figure
+    write_whole(table.resolve(), csv_text(frame).encode())
+    save_figure(figure, picture, dpi=110)
+    if not values["json"]:
+        notes = [f"Note: {note}" for note in found.notes(top, prob)]
+        say("\n".join([shown, *notes, f"Wrote {', '.join(map(str, written))}."]))
+    return [page] if found.settings else []
+
+
+GROUP = domain_group(
+    "explain",
+    _explain,
+    [*ASKING, *ANSWERS, *EXPLAIN],
+    "Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out; with --targets, "
+    "NAME-LABEL.eblime and so on for each output.",
+    help="""Explain a prediction: of an image, a row, a text, a signal.
+
+    Example: eblime explain text "A witty film." --model sentiment.skops
+
+    Packages that are installed can add other kinds of inputs.
+    """,
+)

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from eblime.cli.assembly import NORMALISATIONS
+from eblime.cli.options import used_by
 from eblime.cli.output import file_items, say
 from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
 from eblime.domains.record import Command, Item, Option
-
-__all__ = ["COMMAND", "OF_GRAPHS", "cut_options", "parse_hide", "parse_segmentation"]
 
 Size = tuple[int, int, int]  # height, width, channels
 _WHOLE = 0.9  # of a photo's pixels; cropping less away is not worth a message
@@ -98,15 +97,20 @@ def _flat_size(shape: list[Any]) -> Size | None:
 def parse_segmentation(text: str) -> Any:
     """`slic`, or with settings `slic:n_segments=100,compactness=20`."""
     name, _, rest = text.partition(":")
-    if not rest:
-        return name
-    pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", rest)]
-    if not all(equals and key.strip() for key, equals, _ in pairs):
+    try:
+        call: Any = ast.parse(f"f({rest})", mode="eval").body
+        settings = {
+            entry.arg: getattr(entry.value, "id", None) or ast.literal_eval(entry.value)
+            for entry in call.keywords
+        }
+        if call.args or bool(rest) != bool(settings):
+            raise ValueError("They need names.")
+    except (AttributeError, SyntaxError, ValueError) as error:
         raise ValueError(
             "--segmentation must be a name, or a name and settings such as "
             f"slic:n_segments=100,compactness=20; got {text!r}."
-        )
-    return name, {key.strip(): _literal(value) for key, _, value in pairs}
+        ) from error
+    return (name, settings) if settings else name
 
 
 def parse_hide(text: str) -> Any:
@@ -121,14 +125,6 @@ def parse_hide(text: str) -> Any:
         return text
 
 
-def _literal(value: str) -> Any:
-    """A number, True, False, or a string."""
-    try:
-        return ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError):
-        return value.strip()
-
-
 def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str = "mean") -> Any:
     """The options --segmentation and --hide, with their help and defaults."""
     return (
@@ -137,60 +133,36 @@ def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str
     )
 
 
-OF_GRAPHS = (
-    Option(
-        "activation",
-        "What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
-        default="none",
-        used_by="model",
-    ),
-    Option(
-        "output_name",
-        "Name of the output to use, if an ONNX graph has several.",
-        setting="output",
-        used_by="model",
-    ),
+OF_GRAPHS = used_by(
+    "model",
+    Option("activation", "Of an ONNX graph: none, softmax or sigmoid.", default="none"),
+    Option("output_name", "Which output of an ONNX graph to use.", setting="output"),
 )
 COMMAND = Command(
     help="Explain a photo, or every photo of a folder, by superpixels.",
     metavar="PHOTO",
     argument="A photo, or a folder of photos.",
-    example=(
-        "eblime explain image dog.jpg --model net.onnx --labels names.txt --activation softmax"
-    ),
-    batch_help="Explain all photos of a folder and its subfolders.",
+    example="eblime explain image photos/ --model net.onnx --activation softmax",
     batch_argument="A folder, here or such as s3://bucket/photos.",
-    batch_example="eblime batch image photos/ --model net.onnx --activation softmax --out run/",
     items=items,
     inputs=inputs,
     defaults={"design": "paired", "top": 5},
     options=[
         *cut_options(
-            "How to cut the photo: slic, quickshift, felzenszwalb or grid; with parameters "
-            "slic:n_segments=100.",
-            "What a hidden superpixel shows: mean (its mean colour), blur, a grey value such "
-            "as 0, or a colour such as #808080.",
+            "slic, quickshift, felzenszwalb or grid; with parameters slic:n_segments=100.",
+            "What a hidden superpixel shows: mean, blur, a grey value or a colour, #808080.",
         ),
-        Option(
-            "size",
-            "Scale photos to this size. Default: the size that the graph takes.",
-            type=int,
-            minimum=1,
-            maximum=8192,
-            used_by="inputs",
-        ),
+        Option("size", "Scale photos to this size.", type=int, minimum=1, used_by="inputs"),
         Option(
             "fit",
-            "How photos of another shape get that size: crop (to the middle), pad (with black "
-            "borders) or stretch.",
+            "How to scale: crop (to the middle), pad (with black borders) or stretch.",
             default="crop",
             choices=("crop", "pad", "stretch"),
             used_by="inputs",
         ),
         Option(
             "normalise",
-            "Pixel values that an ONNX graph takes: unit (0 to 1), imagenet (standardised), "
-            "symmetric (-1 to 1) or bytes (0 to 255).",
+            "Pixels that an ONNX graph takes: 0 to 1, standardised, -1 to 1, or 0 to 255.",
             default="unit",
             choices=NORMALISATIONS,
             used_by="model",

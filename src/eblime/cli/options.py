@@ -1,9 +1,8 @@
-"""The options of all commands, and the commands that each domain has.
+"""The options of all commands in one table, and what click makes of them.
 
-Every option is an `Option` record, which `with_options` turns into what the parser needs. `eblime
-explain NAME` and `eblime batch NAME` have the options declared here and those that the domain's
-`Command` record lists. Such a command is built when it is called or listed, so that a package that
-cannot be imported harms only its own command.
+Every option is an `Option` record. `eblime explain NAME` and `eblime batch NAME` have the options
+declared here and those that the domain's `Command` record lists. Such a command is made when it is
+called or listed, so that a package that cannot be imported harms only its own command.
 """
 
 from __future__ import annotations
@@ -12,170 +11,259 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from inspect import Parameter, Signature
+from functools import partial
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.core import TyperGroup
+import click
+from click.shell_completion import CompletionItem
 
 from eblime import registry
-from eblime._checks import check_choice
-from eblime.domains.record import Command, Domain, Option
+from eblime.domains.record import Command, Domain, Option, Use
 
 if TYPE_CHECKING:
     from eblime.engine.cache import AnswerCache
 
-__all__ = [
-    *(
-        "AGAIN",
-        "ASKING",
-        "CACHE",
-        "CREW",
-        "EXPLAIN",
-        "JSON",
-        "MAX_FAILURES",
-        "MODEL",
-        "OPEN",
-        "OUT",
-    ),
-    *("PARTS", "PROB", "TOP", "TRUST", "argument", "cache_of", "command_of", "domain_command"),
-    *("domain_group", "error_line", "known_names", "own_values", "parse_targets", "settings_of"),
-    "with_options",
-]
+_SECTIONS = {  # of `--help`, by what uses an option
+    "inputs": "Input",
+    "model": "Model",
+    "explainer": "Question",
+    "result": "Result",
+    "run": "Run",
+}
+
+
+def used_by(what: Use, *options: Option) -> tuple[Option, ...]:
+    """Options of one section of `--help`."""
+    return tuple(replace(option, used_by=what) for option in options)
 
 
 def _parse_workers(text: str) -> int | str:
-    if text != "auto" and not (text.isascii() and text.isdigit() and int(text) > 0):
+    if text != "auto" and not text.isdecimal():
         raise ValueError(f"--workers must be a number from 1, or auto; got {text!r}.")
     return text if text == "auto" else int(text)
 
 
-MODEL = Option(
+MODEL, LABELS, RETRY, CONCURRENCY, TIMEOUT, CACHE, MODEL_ID, TRUST = used_by(
     "model",
-    "An .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name; for "
-    "prompts also the address of a server.",
-    short="-m",
-    required=True,
-)
-TRUST = Option(
-    "trust_pickle",
-    "Read pickle and joblib models, which can run any code.",
-    type=bool,
-    default=False,
-)
-OUT = Option("out", "Folder for the results.", short="-o", type=Path, default=Path("eblime-out"))
-PROB = Option("prob", "Probability of the intervals, between 0 and 1.", type=float, default=0.95)
-TOP = Option("top", "How many features to print.", type=int, default=10, minimum=1)
-JSON = Option("json", "Print JSON instead of a table.", type=bool, default=False)
-OPEN = Option("open", "Open the page in a browser.", type=bool, default=False)
-MAX_FAILURES = Option(
-    "max_failures", "Stop when more inputs than this have failed.", type=int, minimum=0
-)
-ASKING = (  # of `explain` and `batch`; a run stores them
+    Option(
+        "model",
+        "An .onnx, .skops, .pkl or .joblib file, module:name, or the address of a server.",
+        short="-m",
+        required=True,
+    ),
     Option("labels", "Names of the outputs: one per line, or JSON.", type=Path),
-    Option("target", "Output to explain, by name, else by number from 0. Default: the highest."),
-    Option("method", "How to infer importances", names="methods", default="eblime"),
-    Option(
-        "index",
-        "With --method quadrature, what the importances are: lime (the linear fit), banzhaf "
-        "or shapley values. --design adaptive needs fewer masks for the same precision.",
-    ),
-    Option(
-        "masks",
-        "How many masks to ask the model about.",
-        type=int,
-        default=1000,
-        minimum=2,
-        setting="n_masks",
-    ),
-    Option(
-        "until",
-        "Ask in rounds until this is known with 95 % probability: top5 (which features are "
-        "the 5 most important), ranking3 (and their order), sign5 (their signs), width0.05 (all "
-        "importances, within such an interval), width10% (of the largest one) or lars3 (the test "
-        "of S-LIME). Join with & or |; top5@0.99 asks for 99 %, and top5~0.02 accepts features "
-        "whose importances differ by less than 0.02 in either place. Replaces --masks.",
-    ),
-    Option(
-        "max_masks",
-        "With --until: the most masks to ask about. Default: 5000.",
-        type=int,
-        minimum=1,
-    ),
-    Option("design", "Which masks to ask about", names="designs"),
-    Option("kernel", "How much a mask counts (by default euclidean)", names="kernels"),
-    Option("seed", "The same seed gives the same result.", type=int, default=0, minimum=0),
-    PROB,
     Option("retry", "How often to send a failed batch to the model again.", type=int, minimum=0),
-    Option("concurrency", "How many batches may be under way at once.", type=int, minimum=1),
-)
-CACHE = (
-    Option("cache", "File that stores the model's answers; none is asked twice.", type=Path),
-    Option(
-        "model_id", "With --cache: name and version of the model; change it when the model changes."
-    ),
-)
-EXPLAIN = (  # of `explain` alone
-    Option(
-        "targets",
-        "Explain this many of the highest outputs, with files for each.",
-        type=int,
-        minimum=1,
-    ),
-    Option(
-        "compare",
-        "Other methods in addition to --method, such as lime,bayeslime or quadrature+adaptive (a "
-        "method and its design): adds NAME-methods.csv and .png. Or other choices of an option, "
-        "such as hide=0,blur or design=bernoulli, which cost as many model calls each: adds "
-        "NAME-choices.csv, .json, .png and .html. May be repeated.",
-        setting="methods",
-        many=True,
-    ),
-    Option("max_seconds", "Seconds; no round of masks begins that would end later.", type=float),
+    Option("concurrency", "How many batches may be under way at once.", type=int),
     Option("timeout", "Seconds for one batch; a longer one fails.", type=float),
-    OUT,
-    replace(TOP, help="How many features to print and to mark."),
-    JSON,
-    OPEN,
+    Option("cache", "File that stores the model's answers; none is asked twice.", type=Path),
+    Option("model_id", "With --cache: name and version of the model; change both together."),
+    Option("trust_pickle", "Read pickle and joblib models, which can run any code.", type=bool),
 )
-PARTS = (  # of `batch` alone; a run stores them
-    Option(
-        "part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int, minimum=1
-    ),
-    Option(
-        "keep",
-        "Save all explanations, not only those of the first 100 rows, or 1000 other inputs.",
-        type=bool,
-        default=False,
-    ),
+PROB, OUT, TOP, JSON, OPEN, KEEP = used_by(
+    "result",
+    Option("prob", "Probability of the intervals, between 0 and 1.", type=float, default=0.95),
+    Option("out", "Folder for the results.", short="-o", type=Path, default=Path("eblime-out")),
+    Option("top", "How many features to print and to mark.", type=int, default=10, minimum=1),
+    Option("json", "Print JSON instead of a table.", type=bool),
+    Option("open", "Open the page in a browser.", type=bool),
+    Option("keep", "Save all explanations, not only 100 of rows or 1000 of others.", type=bool),
 )
-AGAIN = (  # of `batch --resume`: what a manifest must not name alone
-    Option("model", "With --resume: the run's model again.", short="-m"),
-    *(
-        Option(name, f"With --resume: the {name} of the run again.")
-        for name in ("inputs", "labels", "background", "sources", "prompt")
-    ),
-)
-CREW = (  # settings of `eblime.batch.Workers`
-    Option(
-        "engine",
-        "Where to run: local (processes of this machine) or ray (a cluster).",
-        default="local",
-    ),
-    Option(
-        "workers",
-        "Number of processes, or auto: as many as cores and memory allow.",
-        default="auto",
-        setting="count",
-        parse=_parse_workers,
-    ),
+PART_SIZE, MAX_FAILURES, *WORKERS = used_by(  # the last are settings of `eblime.batch.Workers`
+    "run",
+    Option("part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int),
+    Option("max_failures", "Stop when more inputs than this have failed.", type=int),
+    Option("engine", "local (processes of this machine) or ray (a cluster).", default="local"),
+    Option("workers", "Processes, or auto.", default="auto", setting="count", parse=_parse_workers),
     Option("cpus_per_worker", "Cores per worker on Ray.", type=float, minimum=0, setting="cpus"),
     Option("gpus_per_worker", "GPUs per worker on Ray.", type=float, minimum=0, setting="gpus"),
     Option("timeout", "Seconds for one input; one that takes longer counts as failed.", type=float),
 )
-_ALL = (MODEL, *ASKING, *CACHE, *EXPLAIN, *PARTS, *CREW)
-_RESERVED = ("argument", "imported_from", "inputs", "kind")  # entries of a manifest, or our own
+ASKING = (  # of `explain` and `batch`; a run stores them
+    LABELS,
+    RETRY,
+    CONCURRENCY,
+    Option("target", "Output to explain, by name, else by number from 0. Default: the highest."),
+    Option("method", "How to infer importances", names="methods", default="eblime"),
+    Option("index", "With --method quadrature: lime (the linear fit), banzhaf or shapley values."),
+    Option("masks", "How many masks to ask about.", type=int, default=1000, setting="n_masks"),
+    Option(
+        "until",
+        "Ask in rounds until this is known: top5 (which features are the 5 most important), "
+        "ranking3 (and their order), sign5 (their signs), width0.05 (all importances, within such "
+        "an interval), width10% (of the largest one) or lars3 (the test of S-LIME). Join with & or "
+        "|; top5@0.99 asks for 99 %, and top5~0.02 accepts differences of less than 0.02.",
+    ),
+    Option("max_masks", "With --until: the most masks. Default: 5000.", type=int),
+    Option("design", "Which masks to ask about", names="designs"),
+    Option("kernel", "How much a mask counts (by default euclidean)", names="kernels"),
+    Option("seed", "The same seed gives the same result.", type=int, default=0, minimum=0),
+    PROB,
+)
+EXPLAIN = (  # of `explain` alone
+    TIMEOUT,
+    Option("targets", "Explain this many of the highest outputs.", type=int),
+    Option(
+        "compare",
+        "Other methods, such as lime,quadrature+adaptive (a method and its design): adds "
+        "NAME-methods.csv and .png. Or other choices of an option, such as hide=0,blur, which cost "
+        "as many model calls each: adds NAME-choices.csv, .json, .png and .html.",
+        setting="methods",
+        many=True,
+    ),
+    Option("max_seconds", "Seconds; no round of masks begins that would end later.", type=float),
+    OUT,
+    TOP,
+    JSON,
+    OPEN,
+)
+ANSWERS = (CACHE, MODEL_ID, TRUST)  # of `explain` and `batch`; they change no result
+PARTS = (KEEP, PART_SIZE)  # of `batch` alone; a run stores them
+_ALL = (MODEL, *ASKING, *ANSWERS, *EXPLAIN, *PARTS, *WORKERS, MAX_FAILURES)
+_RESERVED = {"argument", "digests", "inputs", "kind"}  # entries of a manifest
+
+
+class OptionCommand(click.Command):
+    """A command with the parameters of `Option` records, which `--help` lists by section.
+
+    It calls `run` with the values of its arguments and options, by name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[..., object],
+        arguments: Mapping[str, str],
+        options: Iterable[Option],
+        *,
+        help: str | None = None,
+        metavar: str | None = None,
+    ) -> None:
+        self._arguments = arguments
+        self._sections = {one.name: _SECTIONS[one.used_by] for one in options}
+        given: list[click.Parameter] = [click.Argument([a], metavar=metavar) for a in arguments]
+        params = [*given, *map(option_of, options)]
+        super().__init__(name, params=params, callback=run, help=help or run.__doc__)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A list for each section."""
+        rows: dict[str, list[tuple[str, str]]] = {title: [] for title in _SECTIONS.values()}
+        for entry in self.get_params(ctx):
+            if entry.name in self._arguments:
+                row = entry.human_readable_name, self._arguments[entry.name]
+                rows["Input"].append(row)
+            elif record := entry.get_help_record(ctx):
+                rows.setdefault(self._sections.get(entry.name or "", "Other"), []).append(record)
+        for title, listed in rows.items():
+            if listed:
+                with formatter.section(title):
+                    formatter.write_dl(listed)
+
+
+class LazyGroup(click.Group):
+    """Its commands are made when they are called or listed; one that cannot be made says why."""
+
+    def __init__(
+        self,
+        name: str,
+        names: Callable[[], Iterable[str]],
+        make: Callable[[str], click.Command | None],
+        **settings: Any,
+    ) -> None:
+        super().__init__(name, no_args_is_help=True, **settings)
+        self._names, self._make = names, make
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of their use."""
+        return list(self._names())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        try:
+            return self._make(cmd_name) if cmd_name in self._names() else None
+        except Exception as error:
+            reason = f"The command {cmd_name!r} cannot be loaded: {error}"
+
+        def fail() -> None:
+            raise ImportError(reason)
+
+        context = {"allow_extra_args": True, "ignore_unknown_options": True}
+        return click.Command(cmd_name, context_settings=context, callback=fail, help=reason)
+
+
+def domain_group(
+    verb: str, run: Callable[..., object], shared: Sequence[Option], note: str, **settings: Any
+) -> LazyGroup:
+    """The commands `eblime explain NAME` or `eblime batch NAME`, one for each registered domain.
+
+    They call `run` with the domain, its `Command` record and the values by name.
+    """
+    batch = verb == "batch"
+
+    def made(name: str) -> click.Command | None:
+        domain = registry.find("domains", name)
+        command = registry.of_domain(domain, "command")
+        if command is None:
+            return None
+        summary = command.help or f"Explain inputs of the kind {name}, by {domain.feature}s."
+        example = command.example.replace("eblime explain", f"eblime {verb}", 1)
+        end = " --out run/" if batch else ""
+        return OptionCommand(
+            name,
+            partial(run, domain, command),
+            {"argument": (batch and command.batch_argument) or command.argument},
+            [one for one in _checked_options(domain, command, shared) if one.batch or not batch],
+            metavar=command.metavar,
+            help=f"{cleandoc(summary)}\n\n{note}\n\nExample: {example}{end}",
+        )
+
+    return LazyGroup(verb, lambda: registry.names("domains"), made, **settings)
+
+
+def _checked_options(domain: Domain, command: Command, shared: Sequence[Option]) -> list[Option]:
+    """The options of a domain's command, `--model` first, with the defaults of the domain."""
+    taken = _RESERVED | {option.name for option in (MODEL, *shared)}
+    for option in command.options:
+        if option.name in taken:
+            raise ValueError(
+                f"The domain {domain.name!r} declares the option {option.flag}, which already "
+                "exists or is reserved."
+            )
+        taken.add(option.name)
+    usual = {"design": domain.design, "kernel": domain.kernel}
+    usual = {name: value for name, value in usual.items() if isinstance(value, str)}
+    usual |= command.defaults
+    rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
+    return [MODEL, *command.options, *rest]
+
+
+def option_of(option: Option) -> click.Option:
+    """An option as click takes it; `names` of the registry are listed and completed."""
+    kind: Any = option.type  # not click.Path, which looks at the file: a manifest may name any
+    names = registry.names(option.names) if option.names else ()  # type: ignore[arg-type]
+    if option.choices:
+        kind = click.Choice(option.choices)
+    elif option.minimum is not None:
+        low = option.minimum
+        kind = click.IntRange(int(low)) if kind is int else click.FloatRange(low)
+
+    def complete(ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        if kind is Path:
+            return [CompletionItem(incomplete, type="file")]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+    return click.Option(
+        [option.name, option.flag, *filter(None, [option.short])],
+        type=kind,
+        help=f"{option.help}: {known_names(option.names)}." if names else option.help,
+        required=option.required,
+        multiple=option.many,
+        is_flag=kind is bool,
+        show_default=option.default not in (None, ""),
+        shell_complete=None if option.choices else complete,
+        **({} if option.default is None else {"default": option.default}),
+    )
 
 
 def settings_of(options: Iterable[Option], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,13 +285,6 @@ def cache_of(values: Mapping[str, Any]) -> AnswerCache | None:
     return None if path is None else AnswerCache(path, model_id=model_id)
 
 
-def parse_targets(target: str | None, targets: int | None) -> int | list[int | str]:
-    """What to explain: this many of the highest outputs, or one by its name or number."""
-    if target is not None and targets is not None:
-        raise ValueError("--target and --targets cannot be used together; give one of them.")
-    return [target] if target is not None else targets or 1
-
-
 def known_names(kind: Any) -> str:
     """The registered names, those of other packages included: `a, b or c`."""
     *most, last = registry.names(kind)
@@ -218,146 +299,24 @@ def error_line(error: BaseException, words: Sequence[str]) -> str:
     message = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         message = f"{error.strerror}: {str(error.filename)!r}."  # without "[Errno 2]"
-    names = {option.setting or option.name: option.flag for option in _ALL} | {"kind": "--kind"}
-    if len(words) > 1 and words[0] in ("explain", "batch"):
-        with suppress(Exception):  # no such domain, or one that cannot be loaded
-            own = getattr(command_of(words[1])[1], "options", ())
-            names |= {option.setting or option.name: option.flag for option in own}
+    options = [*_ALL, Option("kind", "")]
+    with suppress(Exception):  # another command, or a domain that cannot be loaded
+        options += command_of(words[1])[1].options
+    names = {option.setting or option.name: option.flag for option in options}
     line = " ".join(message.split()) or type(error).__name__
     return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), line)
 
 
-def argument(name: str, help: str, *, type: Any = str, **settings: Any) -> Parameter:
-    """An argument of a command, for `with_options`; a default may be among the settings."""
-    default = settings.pop("default", Parameter.empty)
-    kind = Annotated[type, typer.Argument(help=help, **settings)]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def with_options(*given: Option | Parameter) -> Callable[[Callable[..., None]], Any]:
-    """Give a function arguments and options; it is called with their values by name."""
-    entries = [_parameter(one) if isinstance(one, Option) else one for one in given]
-
-    def decorate(function: Callable[..., None]) -> Any:
-        def command(**values: Any) -> None:
-            function(**values)
-
-        command.__name__ = getattr(function, "__name__", "command")
-        command.__doc__ = function.__doc__
-        command.__signature__ = Signature(entries)  # type: ignore[attr-defined]
-        command.__annotations__ = {entry.name: entry.annotation for entry in entries}
-        return command
-
-    return decorate
-
-
-def _parameter(option: Option) -> Parameter:
-    """An option as a parameter of a command's function."""
-    choices: Any = option.choices
-    if option.names:
-        choices = registry.names(option.names)  # type: ignore[arg-type]
-
-    def complete(incomplete: str) -> list[str]:
-        return [choice for choice in choices if choice.startswith(incomplete)]
-
-    info = typer.Option(
-        *filter(None, (option.flag, option.short)),
-        help=f"{option.help}: {known_names(option.names)}." if option.names else option.help,
-        min=option.minimum,
-        max=option.maximum,
-        autocompletion=complete if choices else None,
-    )
-    kind: Any = list[option.type] if option.many else option.type  # type: ignore[name-defined]
-    if option.default is None and not option.required:
-        kind = kind | None
-    default = Parameter.empty if option.required else option.default
-    annotation = Annotated[kind, info]
-    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def command_of(name: str) -> tuple[Domain, Command | None]:
+def command_of(name: str) -> tuple[Domain, Command]:
     """A registered domain and its `Command` record."""
     domain = registry.find("domains", name)
-    return domain, registry.of_domain(domain, "command")
+    command = registry.of_domain(domain, "command")
+    if command is None:
+        raise ValueError(f"The command line does not know the domain {name!r}.")
+    return domain, command
 
 
 def own_values(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a domain's own options, checked; defaults of those that `batch` lacks."""
-    found = {}
-    for option in command.options:
-        value = values.get(option.name, option.default)
-        if option.choices and value is not None:
-            for entry in value if option.many else [value]:
-                check_choice(option.flag, entry, option.choices)
-        found[option.name] = list(value or []) if option.many else value
-    return found
-
-
-def domain_group(build: Callable[[Domain, Command], Any]) -> type[TyperGroup]:
-    """A group with one command for each registered domain, which `build` makes."""
-
-    class DomainGroup(TyperGroup):
-        """Looks commands up in the registry."""
-
-        def list_commands(self, ctx: Any) -> list[str]:
-            """Names of the domains."""
-            return list(registry.names("domains"))
-
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            """The command of a domain; None for a domain without one."""
-            if cmd_name not in registry.names("domains"):
-                return None
-            try:
-                domain, command = command_of(cmd_name)
-                return None if command is None else build(domain, command)
-            except Exception as error:
-                return _unavailable(cmd_name, error)
-
-    return DomainGroup
-
-
-def domain_command(
-    domain: Domain,
-    command: Command,
-    run: Callable[..., None],
-    help: str,
-    inputs: Parameter,
-    shared: Sequence[Option],
-) -> Any:
-    """A command that calls `run` with the values of `inputs` and of all options, by name.
-
-    `shared` are the options of all domains besides `--model`.
-    """
-    taken = {*_RESERVED, *(option.name for option in (MODEL, *shared))}
-    for option in command.options:
-        if option.name in taken or option.name.endswith("_sha256"):
-            raise ValueError(
-                f"The domain {domain.name!r} declares the option {option.flag}, which already "
-                "exists or is reserved."
-            )
-        taken.add(option.name)
-    usual = {
-        name: value
-        for name, value in (("design", domain.design), ("kernel", domain.kernel))
-        if isinstance(value, str)
-    } | dict(command.defaults)
-    rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
-    return _built(domain.name, with_options(inputs, MODEL, *command.options, *rest)(run), help)
-
-
-def _unavailable(name: str, error: Exception) -> Any:
-    """The command of a domain whose package cannot be imported: it says so."""
-    reason = f"The domain {name!r} cannot be loaded: {error}"
-
-    def function() -> None:
-        raise ImportError(reason) from error
-
-    context = {"allow_extra_args": True, "ignore_unknown_options": True}
-    return _built(name, function, reason, context_settings=context)
-
-
-def _built(name: str, function: Callable[..., None], help: str, **settings: Any) -> Any:
-    """A function as a command."""
-    app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    app.command(name, help=help, **settings)(function)
-    return typer.main.get_command(app)
+    """The values of a domain's own options; the defaults of those that `batch` lacks."""
+    found = {one.name: values.get(one.name, one.default) for one in command.options}
+    return found | {one.name: list(found[one.name] or []) for one in command.options if one.many}

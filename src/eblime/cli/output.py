@@ -6,147 +6,76 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
-import tempfile
 import warnings
 import webbrowser
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
-from rich.console import Console
-from rich.text import Text
 
 from eblime._files import write_whole
-from eblime._table import format_chance, number_table
 from eblime._text import printable, width
+from eblime.batch.location import Location
 from eblime.domains.record import Item
-from eblime.results.explanation import Explanation
-from eblime.results.notes import fit_sentence, footer
 
-__all__ = [
-    "file_items",
-    "json_line",
-    "make_folder",
-    "open_page",
-    "print_explanation",
-    "save_figure",
-    "say",
-    "show_page",
-    "target_names",
-    "unique",
-    "write_all",
-]
+if TYPE_CHECKING:
+    from eblime.results.explanation import Explanation
+
+_LONGEST_BAR, _SHORTEST_BAR = 28, 8  # characters
 
 
-_BAR = 28  # characters of a bar where there is room
-_SHORTEST = 8  # characters of a bar or a name
-_LONGEST = 44  # characters of a feature's name
-
-
-def say(text: str, *, error: bool = False) -> None:
-    """Print plain text: markup and control characters in it have no effect."""
-    stream = sys.stderr if error else sys.stdout
-    encoding = getattr(stream, "encoding", None) or "utf8"
+def say(text: str, *, error: bool = False, **style: Any) -> None:
+    """Print plain text, styled on a terminal: control characters in it have no effect."""
     shown = "\n".join(printable(line) for line in text.split("\n"))
-    print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream)
+    click.secho(shown, file=sys.stderr if error else sys.stdout, **style)
 
 
 def print_explanation(explanation: Explanation, *, prob: float, top: int) -> None:
-    """Print a coloured table with bars on a terminal, and the plain table in a pipe."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        say(f"{explanation.headline}\n{explanation.table(prob, top)}")
-    else:
-        console.print(Text(explanation.headline, style="bold"))
-        console.print(Text(fit_sentence(explanation), style="dim"))
-        for line in _table(explanation, prob, top, console.width):
-            console.print(line, no_wrap=True, overflow="ellipsis")
+    """Print the table and the sentences about it; on a terminal with a bar for each interval."""
+    from eblime.results.notes import footer
+
+    terminal, columns = sys.stdout.isatty(), shutil.get_terminal_size().columns
+    say(explanation.headline, bold=True)
+    lines = explanation.table(prob, top).split("\n")
+    room = min(_LONGEST_BAR, columns - max(map(width, lines[1:])) - 2)
+    bars = _bars(explanation, prob, top, room) if terminal and room >= _SHORTEST_BAR else []
+    for line, bar in zip(lines, ["", "", *bars] + [""] * len(lines), strict=False):
+        say(f"{line}  {bar}" if bar else line)
     for sentence in footer(explanation):
-        text = Text(sentence, style="yellow" if sentence.startswith("Note: ") else "dim")
-        # broken between words on a terminal, one line each in a pipe
-        console.print(text, soft_wrap=not console.is_terminal)
+        wrapped = click.wrap_text(sentence, columns) if terminal else sentence
+        say(wrapped, fg="yellow" if sentence.startswith("Note: ") else None)
 
 
-def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Iterator[Text]:
-    """The top features, with a bar for each interval if the terminal is wide enough."""
+def _bars(explanation: Explanation, prob: float, top: int, room: int) -> list[str]:
+    """Intervals with their means, drawn in characters; zero is a thin line."""
     post = explanation.posterior
     order = post.order()[:top]
-    mean = post.mean[order]
-    ends, likely = np.stack([mean, mean], axis=1), []
-    head, shown = ["", "mean"], [mean]
-    if post.has_spread:
-        found = post.select(order).columns(prob)
-        ends = np.stack([found["low"], found["high"]], axis=1)
-        likely = list(map(format_chance, found["prob_positive"]))
-        head, shown = [*head, f"{100 * prob:g}% low", "high", "P(>0)"], [mean, *ends.T]
-    numbers = number_table(head, [""] * len(order), [shown], likely)
-    names = ["feature", *(printable(explanation.features[j]) for j in order)]
-    space = max(_SHORTEST, columns - len(numbers[0]))
-    longest = min(_LONGEST, space, max(map(width, names)))
-    room = min(_BAR, space - longest - 2)
-    limits = min(0.0, ends.min()), max(0.0, ends.max())
-    for k, (name, line) in enumerate(zip(names, numbers, strict=True)):
-        row = Text(name, style="" if k else "dim")
-        row.truncate(longest, overflow="ellipsis", pad=True)
-        if room >= _SHORTEST:
-            low, high = ends[k - 1]
-            colour = "green" if low > 0 else "dark_orange" if high < 0 else "bright_black"
-            bar = _bar((low, mean[k - 1], high), limits, room) if k else " " * room
-            row.append(f"  {bar}", style=colour)
-        yield row.append(line)
-
-
-def _bar(marks: tuple[float, float, float], limits: tuple[float, float], room: int) -> str:
-    """An interval with its mean, drawn in characters; zero is a thin line."""
-    start, end = limits
-    span = (end - start) or 1.0
-    low, mean, high = (round((room - 1) * (mark - start) / span) for mark in marks)
-    zero = round((room - 1) * (0 - start) / span)
-    signs = [" "] * room
-    signs[zero] = "│"
-    signs[low : high + 1] = "━" * (high - low + 1)
-    signs[mean] = "●"
-    return "".join(signs)
+    means = post.mean[order]
+    ends = post.interval(prob)[order] if post.has_spread else np.column_stack([means] * 2)
+    marks = np.column_stack([np.zeros(len(means)), ends, means])
+    start, span = marks.min(), np.ptp(marks) or 1.0
+    found = []
+    for zero, low, high, mean in np.rint((room - 1) * (marks - start) / span).astype(int):
+        signs = [" "] * room
+        signs[zero] = "│"
+        signs[low : high + 1] = "━" * (high - low + 1)
+        signs[mean] = "●"
+        found.append("".join(signs).rstrip())
+    return found
 
 
 def show_page(page: object, *, error: bool = False) -> None:
     """Open a page in a browser; without one, or for a page in a store, say where the page is."""
     local = Path(str(page))
-    if not (local.exists() and open_page(local)):
+    screen = sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
+    if not (local.exists() and screen and webbrowser.open(local.resolve().as_uri())):
         say(f"No graphical browser here; the page is {page}.", error=error)
-
-
-def open_page(path: Path) -> bool:
-    """Open a page in a graphical browser; returns False if there is none. Does not wait for it."""
-    screen = sys.platform in ("darwin", "win32") or any(
-        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
-    )
-    if not screen:
-        return False
-    try:
-        browser = webbrowser.get()
-    except webbrowser.Error:
-        return False
-    if type(browser) is webbrowser.GenericBrowser:  # a text browser would take over the terminal
-        return False
-    return bool(browser.open(path.resolve().as_uri()))
-
-
-def make_folder(path: Path) -> Path:
-    """Create the folder for the results, or refuse it, before any model call."""
-    if path.exists() and not path.is_dir():
-        raise NotADirectoryError(f"--out must be a folder; {str(path)!r} is a file.")
-    path.mkdir(parents=True, exist_ok=True)
-    try:
-        with tempfile.TemporaryFile(dir=path):  # a file of its own: another command may do the same
-            pass
-    except OSError as error:
-        raise PermissionError(f"--out must be writable; {str(path)!r} is not ({error}).") from error
-    return path
 
 
 def write_all(
@@ -155,6 +84,7 @@ def write_all(
     """Write NAME.eblime, NAME.json, NAME.png and NAME.html; returns their paths in this order."""
     from eblime.plot.poster import poster
 
+    Location.of(folder).make()
     paths = [folder / f"{name}{suffix}" for suffix in (".eblime", ".json", ".png", ".html")]
     k = min(top, explanation.scene.n_features)
     explanation.save(paths[0])

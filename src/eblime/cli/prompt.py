@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from eblime.cli import text
+from eblime.cli.options import used_by
 from eblime.domains.prompt import SEGMENTATIONS
 from eblime.domains.record import Command, Item, Option
 from eblime.domains.text import read_text_file
 from eblime.models.likelihood import SCORES
-
-__all__ = ["COMMAND"]
 
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
@@ -43,52 +42,28 @@ def explainer(
 
 
 COMMAND = Command(
-    help=(
-        "Explain a language model's answer by its sources.\n\n"
-        "The answer is that of the model, unless --answer gives another one. --targets explains "
-        "as many of its sentences too, and --target one of them, by its number or its text."
-    ),
+    help="""Explain a language model's answer by its sources.
+
+    The answer is that of the model, unless --answer gives another one. --targets explains as many
+    of its sentences too, and --target one of them, by its number or its text.
+    """,
     metavar="QUESTION",
     argument="The question itself, a .txt file, a folder of them, or - for standard input.",
-    example=(
-        "eblime explain prompt question.txt --sources folder/ --model http://localhost:8000/v1"
-    ),
-    batch_help=(
-        "Explain the answers to many questions.\n\n"
-        'They are the .txt files of a folder, the lines of a .jsonl file, or the column "question" '
-        'of a table, which may have the columns "answer" and "sources" too.'
-    ),
-    batch_argument="A folder or a file, here or such as s3://bucket/questions.",
-    batch_example="eblime batch prompt questions.jsonl --sources notes/ --model m:score --out run/",
+    example="eblime explain prompt questions/ --sources notes/ --model http://localhost:8000/v1",
+    batch_argument='A folder, a .jsonl file, or a table with the column "question".',
     items=items,
     inputs=lambda argument, model, options: argument,  # `explain_many` reads it
     explainer=explainer,
     defaults={"masks": 64},
     options=[
-        Option(
-            "sources",
-            "Folder with a .txt or .md file for each source, a .json or .jsonl file with a list of "
-            "them, or one text file to cut.",
-            type=Path,
-            required=True,
-            used_by="inputs",
+        *used_by(
+            "inputs",
+            Option("sources", "Folder or file with the sources.", type=Path, required=True),
+            Option("prompt", "File with {sources} and {question}.", type=Path),
+            Option("answer", "The answer to explain. Default: the model's.", batch=False),
         ),
         Option(
-            "prompt",
-            "File with a template of the prompt, with {sources} and {question}.",
-            type=Path,
-            used_by="inputs",
-        ),
-        Option(
-            "answer",
-            "The answer to explain. Default: that of the model.",
-            used_by="inputs",
-            batch=False,
-        ),
-        Option(
-            "segmentation",
-            f"How a text file is cut: {', '.join(SEGMENTATIONS)}.",
-            default="paragraph",
+            "segmentation", f"Parts of a text: {', '.join(SEGMENTATIONS)}.", default="paragraph"
         ),
         Option("score", f"Score of an answer: {', '.join(SCORES)}.", default="mean"),
     ],

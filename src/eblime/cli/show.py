@@ -4,45 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eblime._checks import check_choice, check_level
-from eblime._files import write_whole
-from eblime._table import number_table
+from eblime._checks import check_level
 from eblime._text import printable
-from eblime._types import BoolArray
-from eblime.cli.options import JSON, OPEN, OUT, PROB, TOP, argument, with_options
-from eblime.cli.output import (
-    json_line,
-    make_folder,
-    print_explanation,
-    save_figure,
-    say,
-    show_page,
-    write_all,
-)
+from eblime.cli.options import JSON, OPEN, OUT, PROB, TOP, OptionCommand
+from eblime.cli.output import json_line, print_explanation, save_figure, say, show_page, write_all
 from eblime.domains.record import Option
-from eblime.results.explanation import Explanation
 
-__all__ = ["compare", "demo", "show"]
-
-
-_FILES = "An .eblime file, or the folder of a run."
+if TYPE_CHECKING:
+    from eblime.results.explanation import Explanation
 
 
-@with_options(
-    argument("file", "An .eblime file.", type=Path),
-    PROB,
-    TOP,
-    JSON,
-    Option("html", "Write the page to this file.", type=Path),
-    Option("png", "Write a picture to this file.", type=Path),
-    Option("kind", "Kind of picture", names="plots"),
-    OPEN,
-)
-def show(file: Path, html: Path | None, png: Path | None, kind: str | None, **values: Any) -> None:
+def _show(file: str, html: Path | None, png: Path | None, kind: str | None, **values: Any) -> None:
     """Print a saved explanation, write its picture or page, or open it.
 
     Example: eblime show eblime-out/dog.eblime --png dog.png --kind density
@@ -61,22 +37,14 @@ def show(file: Path, html: Path | None, png: Path | None, kind: str | None, **va
         say(json_line(explanation, prob, top))
     else:
         print_explanation(explanation, prob=prob, top=top)
-    page = html if html is not None else file.with_suffix(".html") if values["open"] else None
+    page = html or (Path(file).with_suffix(".html") if values["open"] else None)
     if page is not None:
         explanation.to_html(page)
         if values["open"]:
             show_page(page, error=values["json"])
 
 
-@with_options(
-    argument("first", _FILES, type=Path),
-    argument("second", _FILES, type=Path),
-    PROB,
-    TOP,
-    JSON,
-    Option("png", "Write a picture of both to this file.", type=Path),
-)
-def compare(first: Path, second: Path, prob: float, top: int, json: bool, png: Path | None) -> None:
+def _compare(first: str, second: str, prob: float, top: int, json: bool, png: Path | None) -> None:
     """Compare two explanations of the same features, or two runs.
 
     A star marks features whose intervals do not overlap; for runs, features whose mean |importance|
@@ -86,33 +54,33 @@ def compare(first: Path, second: Path, prob: float, top: int, json: bool, png: P
 
     Example: eblime compare run-forest/ run-boosting/
     """
+    from eblime.plot.charts import compare
     from eblime.results.storage import load
 
     check_level("prob", prob)
-    if first.is_dir() or second.is_dir():
+    if Path(first).is_dir() or Path(second).is_dir():
         if png is not None:
             raise ValueError("--png needs two .eblime files; got two runs.")
         say(_compare_runs(first, second, prob, top, json=json))
         return
-    one, other = load(first), load(second)
+    both = one, other = load(first), load(second)
     if list(one.features) != list(other.features):
         raise ValueError(
             f"The explanations must have the same features; {first} has {len(one.features)} and "
             f"{second} has {len(other.features)}, or their names differ."
         )
     if json:
-        say(f"[{json_line(one, prob, top)}, {json_line(other, prob, top)}]")
+        say(f"[{', '.join(json_line(each, prob, top) for each in both)}]")
     else:
-        say(_side_by_side(one, other, prob, top))
+        say(_side_by_side(both, prob, top))
     if png is not None:
-        from eblime.plot.charts import compare as draw
-
-        figure = draw(one, other, names=(first.stem, second.stem), top=top).figure
-        save_figure(figure, png, dpi=110)
+        names = Path(first).stem, Path(second).stem
+        save_figure(compare(one, other, names=names, top=top).figure, png, dpi=110)
 
 
-def _compare_runs(first: Path, second: Path, prob: float, top: int, *, json: bool) -> str:
+def _compare_runs(first: str, second: str, prob: float, top: int, *, json: bool) -> str:
     """The differences in importance between two runs."""
+    from eblime._table import number_table
     from eblime.batch.results import open_run
 
     table = open_run(first).compare(open_run(second), prob=prob).head(top)
@@ -120,123 +88,86 @@ def _compare_runs(first: Path, second: Path, prob: float, top: int, *, json: boo
         return str(table.to_json(orient="records"))
     names = ["mean_abs", "other_mean_abs", "difference", "low", "high"]
     columns = [table[name].to_numpy() for name in names]
-    clear = (columns[3] > 0) | (columns[4] < 0)
+    stars = np.where((columns[3] > 0) | (columns[4] < 0), "*", "")
     head = ["feature", "first", "second", "difference", f"{100 * prob:g}% low", "high", ""]
-    lines = number_table(head, list(table["feature"]), [columns], _stars(clear))
+    lines = number_table(head, list(table["feature"]), [columns], stars.tolist())
     return "\n".join(["Mean |importance| over the inputs of both runs", *map(str.rstrip, lines)])
 
 
-def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -> str:
+def _side_by_side(both: tuple[Explanation, Explanation], prob: float, top: int) -> str:
     """Means and intervals of both, most important first."""
-    posts = one.posterior, other.posterior
-    means = np.stack([post.mean for post in posts])
-    order = np.argsort(-np.abs(means).max(axis=0), kind="stable")[:top]
-    head, groups, ends, titles = ["feature"], [], [], []
-    for entry, post in zip((one, other), posts, strict=True):
-        ends.append(post.interval(prob).T if post.has_spread else (post.mean, post.mean))
-        shown = [post.mean, *ends[-1]] if post.has_spread else [post.mean]
-        head += [printable(post.method), f"{100 * prob:g}% low", "high"][: len(shown)]
-        groups.append([column[order] for column in shown])
-        titles.append(f"{printable(entry.label)} ({post.fit_label()}, {post.n_masks} masks)")
-    apart = (ends[0][0] > ends[1][1]) | (ends[1][0] > ends[0][1])
-    names = [one.features[j] for j in order]
-    lines = [" and ".join(titles), *number_table([*head, ""], names, groups, _stars(apart[order]))]
-    last = f"{int(apart.sum())} of {len(apart)} intervals do not meet."
-    if np.ptp(means, axis=1).all():
-        last = f"Correlation of the means {np.corrcoef(*means)[0, 1]:.3f}; {last}"
-    lines.append(last)
-    if one.estimand != other.estimand:
+    from eblime._table import number_table
+
+    posts = [each.posterior for each in both]
+    order = np.argsort(-np.abs([post.mean for post in posts]).max(axis=0), kind="stable")[:top]
+    columns = [  # mean, low and high
+        np.column_stack([post.mean, post.interval(prob)] if post.has_spread else [post.mean] * 3)
+        for post in posts
+    ]
+    head = ["feature"]
+    for post in posts:
+        head += [printable(post.method), f"{100 * prob:g}% low", "high"]
+    (_, low, high), (_, other_low, other_high) = groups = [
+        list(found[order].T) for found in columns
+    ]
+    stars = np.where((low > other_high) | (other_low > high), "*", "").tolist()
+    titles = (f"{printable(e.label)} ({e.posterior.fit_label()})" for e in both)
+    names = [both[0].features[j] for j in order]
+    lines = [" and ".join(titles), *number_table([*head, ""], names, groups, stars)]
+    if both[0].estimand != both[1].estimand:
         lines += ["Note: they estimate different quantities, so compare ranks, not sizes."]
-        lines += [f"Note: first: {one.estimand}", f"Note: second: {other.estimand}"]
+        lines += [f"Note: first: {both[0].estimand}", f"Note: second: {both[1].estimand}"]
     return "\n".join(map(str.rstrip, lines))
-
-
-def _stars(marked: BoolArray) -> list[str]:
-    """A column with a star in the marked rows."""
-    return ["*" if mark else "" for mark in marked]
 
 
 _WHICH = 2  # of the scans that ship with the package
 
 
-@with_options(
-    argument("which", "Which example: scan or photo.", default="scan"),
-    replace(OUT, default=Path("demo")),
-    OPEN,
-)
-def demo(which: str, out: Path, open: bool) -> None:
-    """Explain an example: a defect in an ultrasonic scan, or a photo.
+def _demo(out: Path, open: bool) -> None:
+    """Explain an example: a defect in an ultrasonic scan.
 
-    "scan": a small network that comes with eblime predicts that a printed block has a defect; the
-    explanation shows where. "photo": EfficientNet-Lite0 classifies a photo of a coffee cup; this
-    needs pip install 'eblime[demo]'.
-
-    Prints a table, and writes the table, the explanation, its numbers, a picture and a page to the
-    folder --out.
+    A small network that comes with eblime predicts that a printed block has a defect; the
+    explanation shows where. Prints a table, and writes the explanation, its numbers, a picture and
+    a page to the folder --out.
 
     Example: eblime demo --open
     """
-    check_choice("demo", which, ("scan", "photo"))
-    folder = make_folder(out)
-    explanation, title, sentence = _scan() if which == "scan" else _photo()
-    print_explanation(explanation, prob=0.95, top=5)
-    provenance = explanation.provenance
-    say(f"{sentence}\n{provenance['model_calls']} images in {provenance['seconds']:.1f} s.")
-    name = "scan" if which == "scan" else "espresso"
-    *_, png, html = write_all(explanation, folder, name, title=title, prob=0.95, top=5)
-    write_whole((folder / f"{name}.txt").resolve(), f"{explanation}\n".encode())
-    if which == "scan":
-        _draw_scan(explanation, png)
-    say(f"Look at {png} and {html}; eblime show {folder / name}.eblime prints the table again.")
-    if open:
-        show_page(html)
-
-
-def _scan() -> tuple[Explanation, str, str]:
-    """The defect of a scan, and how much of the true one was found."""
     from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
+    from eblime.explainers.image import ImageExplainer
     from eblime.measures import covered_share
 
     images, defects = sample_scans()
-    settings = {"segmentation": ("slic", {"n_segments": 40}), "labels": LABELS}
-    explanation = _explain(ultrasonic_network(), images[_WHICH], "with defect", **settings)
+    cut = ("slic", {"n_segments": 40})
+    explainer = ImageExplainer(ultrasonic_network(), n_masks=400, segmentation=cut, labels=LABELS)
+    explanation = explainer.explain(images[_WHICH], "with defect")
     share = 100 * covered_share(explanation, defects[_WHICH], top=5)
-    sentence = f"{share:.0f} % of the true defect is under the five most important superpixels."
-    return explanation, "Where is the defect?", sentence
+    files = write_all(explanation, out, "scan", title="Where is the defect?", prob=0.95, top=5)
+    print_explanation(explanation, prob=0.95, top=5)
+    say(
+        f"{share:.0f} % of the true defect is under the five most important superpixels.\n"
+        f"Look at {files[2]} and {files[3]}; eblime show {files[0]} prints the table again."
+    )
+    if open:
+        show_page(files[3])
 
 
-def _photo() -> tuple[Explanation, str, str]:
-    """The photo of a coffee cup."""
-    from eblime.datasets.imagenet import coffee, efficientnet_lite0
-
-    explanation = _explain(efficientnet_lite0(), coffee())
-    candidates = explanation.posterior.ranking(by="value").credible_set(1)
-    named = ", ".join(explanation.features[j] for j in candidates)
-    title = "Why does EfficientNet-Lite0 predict 'espresso'?"
-    return explanation, title, f"Most important (95 % credible set): {named}."
-
-
-def _explain(model: Any, image: Any, target: str | None = None, **settings: Any) -> Explanation:
-    """Ask a network about 400 masks."""
-    from eblime.explainers.image import ImageExplainer
-
-    return ImageExplainer(model, n_masks=400, **settings).explain(image, target)
-
-
-def _draw_scan(explanation: Explanation, path: Path) -> None:
-    """The scan with its true defect, the superpixels found, and their intervals."""
-    from matplotlib.figure import Figure
-
-    from eblime.datasets.ultrasonic import sample_scans
-
-    images, defects = sample_scans()
-    figure = Figure(figsize=(12.6, 4.2), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    left.imshow(images[_WHICH], cmap="gray")
-    left.contour(defects[_WHICH], levels=[0.5], colors="#E69F00", linewidths=1.5)
-    left.set_title("the scan, with its true defect outlined", fontsize="medium", loc="left")
-    left.set_xticks([])
-    left.set_yticks([])
-    explanation.plot("map", ax=middle)
-    explanation.plot("intervals", top=10, ax=right)
-    save_figure(figure, path, dpi=100)
+_SAVED = "An .eblime file, or the folder of a run."
+_PNG = Option("png", "Write a picture to this file.", type=Path, used_by="result")
+DEMO = OptionCommand("demo", _demo, {}, [replace(OUT, default=Path("demo")), OPEN])
+SHOW = OptionCommand(
+    "show",
+    _show,
+    {"file": "An .eblime file."},
+    [
+        PROB,
+        TOP,
+        JSON,
+        Option("html", "Write the page to this file.", type=Path, used_by="result"),
+        _PNG,
+        Option("kind", "Kind of picture", names="plots", used_by="result"),
+        OPEN,
+    ],
+)
+COMPARE = OptionCommand(
+    "compare", _compare, {"first": _SAVED, "second": _SAVED}, [PROB, TOP, JSON, _PNG]
+)

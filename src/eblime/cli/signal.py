@@ -10,25 +10,18 @@ from eblime.domains.record import Command, Option
 from eblime.domains.signal.reading import SIGNAL_ENDINGS
 from eblime.models.signal import LAYOUTS
 
-__all__ = ["COMMAND"]
-
-
 COMMAND = Command(
     help="Explain a signal or a folder, by windows, channels or bands.",
     metavar="SIGNAL",
     argument="A .wav, .csv, .npy or .mat file, or a folder of them.",
-    example="eblime explain signal pump.wav --model net.onnx --activation softmax",
-    batch_help="Explain all signals of a folder.",
-    batch_argument="A folder of .wav, .csv, .npy or .mat files.",
-    batch_example="eblime batch signal recordings/ --model net.onnx --out run/",
+    example="eblime explain signal recordings/ --model net.onnx --activation softmax",
     items=lambda argument, model, options: file_items(
         Path(argument), SIGNAL_ENDINGS, Path, "signal"
     ),
     defaults={"design": "paired", "top": 5},
     options=[
         *cut_options(
-            "How to cut the signal: windows, changes, channels, cells or bands; with parameters "
-            "windows:n=40.",
+            "windows, changes, channels, cells or bands; with parameters windows:n=40.",
             "What a hidden part shows: bridge, mean, zero, noise, or a number.",
             segmentation="windows",
             hide="bridge",

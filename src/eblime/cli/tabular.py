@@ -7,12 +7,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eblime.cli.options import used_by
 from eblime.domains.record import Command, Item, Option
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COMMAND", "read_table"]
 
 _ENDINGS = (".csv", ".tsv", ".parquet")
 _LARGE = 200 << 20  # bytes; a larger table is not read whole to be its own background
@@ -35,11 +35,9 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> str:
     """All rows of a table, which must be fit to be the background if there is no other."""
     if options["background"] is None:
-        path = None if "://" in argument else Path(argument)
-        if path is not None and not path.exists():
-            raise FileNotFoundError(f"There is no table {argument!r}.")
-        is_table = path is not None and path.is_file() and path.suffix.lower() in _ENDINGS
-        if path is None or not is_table or path.stat().st_size > _LARGE:
+        path = Path(argument)
+        is_table = path.is_file() and path.suffix.lower() in _ENDINGS
+        if not is_table or path.stat().st_size > _LARGE:
             raise ValueError(
                 "--background must name a table of usual values, such as the training data: "
                 f"{argument} cannot be read whole."
@@ -62,23 +60,20 @@ def read_table(path: Path) -> pd.DataFrame:
     """A pandas frame from a .csv, .tsv or .parquet file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no table {str(path)!r}.")
-    known = path.stat()
-    return _read_table(path.resolve(), known.st_mtime_ns, known.st_size)
+    return _read_table(path.resolve(), path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=2)  # the rows and the background, which are often the same file
-def _read_table(path: Path, time: int, size: int) -> pd.DataFrame:
-    """A file of this time and size as a frame, which must not be changed."""
+def _read_table(path: Path, time: int) -> pd.DataFrame:
+    """A file of this time as a frame, which must not be changed."""
     from eblime._pandas import pd, read_csv
 
     suffix = path.suffix.lower()
     if suffix not in _ENDINGS:
         raise ValueError(f"Tables must be .csv, .tsv or .parquet files; got {str(path)!r}.")
     try:
-        if suffix == ".parquet":
-            return pd.read_parquet(path)
-        table: pd.DataFrame = read_csv(path, suffix)
-    except (ValueError, UnicodeDecodeError) as error:
+        table = pd.read_parquet(path) if suffix == ".parquet" else read_csv(path, suffix)
+    except ValueError as error:
         raise ValueError(f"{str(path)!r} cannot be read as a table: {error}") from error
     if len(table.columns) == 1 and ";" in str(table.columns[0]):
         raise ValueError(
@@ -122,8 +117,7 @@ def match_columns(table: pd.DataFrame, model: Any, drop: str) -> pd.DataFrame:
 def _with_categories(table: pd.DataFrame, model: Any, named: Sequence[str]) -> pd.DataFrame:
     """The table with the categories of pandas that a LightGBM model wants; a CSV file has none."""
     wanted = getattr(getattr(model, "booster_", model), "pandas_categorical", None) or ()
-    kept = [name for name, dtype in table.dtypes.items() if str(dtype) == "category"]
-    if not wanted or kept:
+    if not wanted or "category" in set(map(str, table.dtypes)):
         return table
     text = table.select_dtypes(exclude=["number", "bool", "datetime"]).columns
     chosen = [name for name in table.columns if name in text or name in named]
@@ -158,52 +152,27 @@ def _background(argument: str, options: Mapping[str, Any]) -> Path:
 
 
 COMMAND = Command(
-    help=(
-        "Explain rows of a table by its columns.\n\n"
-        "Columns that the model was trained on are found by their names; others are left out. "
-        "Without --design, hidden columns take values from rows of the background at random."
-    ),
+    help="""Explain rows of a table by its columns.
+
+    Columns that the model was trained on are found by their names; others are left out. Without
+    --design, hidden columns take values from rows of the background at random.
+    """,
     metavar="DATA",
     argument="A .csv, .tsv or .parquet file.",
-    example="eblime explain tabular data.csv --row 3 --model m.skops --background train.csv",
-    batch_help=(
-        "Explain every row of a table.\n\n"
-        "The table is a .csv, .tsv, .parquet or .jsonl file, or a folder of .parquet files."
-    ),
-    batch_argument="A file or a folder, here or such as s3://bucket/rows.parquet.",
-    batch_example=(
-        "eblime batch tabular data.csv --model m.skops --background train.csv --out run/"
-    ),
+    example="eblime explain tabular data.csv --model m.skops --background train.csv",
+    batch_argument="A table, .jsonl too, or a folder of .parquet files, here or such as s3://b/rows.",
     items=items,
     inputs=inputs,
     explainer=explainer,
     defaults={"design": None},
     options=[
-        Option(
-            "row",
-            "Which rows to explain, counted from 0: 3, or 3,7, or 0:10.",
-            default="0",
-            used_by="inputs",
-            batch=False,
+        *used_by(
+            "inputs",
+            Option("row", "Which rows, from 0: 3, or 3,7, or 0:10.", default="0", batch=False),
+            Option("background", "Table of usual values. Default: the table.", type=Path),
+            Option("drop", "Columns that the model does not take: a,b.", default=""),
         ),
-        Option(
-            "background",
-            "Table of usual values, such as the training data. Default: the table itself.",
-            type=Path,
-            used_by="inputs",
-        ),
-        Option(
-            "drop",
-            "Columns that the model does not take, such as the label: a,b.",
-            default="",
-            used_by="inputs",
-        ),
-        Option(
-            "categorical",
-            "Columns of numbers that are categories: a,b.",
-            parse=lambda text: _listed(text) or None,
-            commas=True,
-        ),
+        Option("categorical", "Numbers that are categories: a,b.", parse=_listed, commas=True),
         Option(
             "group",
             "Columns that change together as one feature: job=job_a,job_b. May be repeated.",
@@ -211,27 +180,14 @@ COMMAND = Command(
             setting="groups",
             parse=parse_groups,
         ),
-        Option(
-            "representation",
-            "What a feature is: binary (the value is in the row's bin, or not) or continuous "
-            "(the standardised number).",
-            default="binary",
-        ),
+        Option("representation", "What a feature is: binary or continuous.", default="binary"),
         Option("bins", "Bins of columns of numbers: quartile or decile.", default="quartile"),
         Option(
             "perturb",
-            "Where hidden values come from: bins (values of the background, column by "
-            "column), normal (normal distributions in the bins, as in lime), rows (whole rows of "
-            "the background) or background (all hidden columns from the same row, the score is the "
-            "mean over rows: for --index shapley).",
+            "Where hidden values come from: bins (column by column), normal (as in lime), rows "
+            "(whole ones) or background (the mean over rows: for --index shapley).",
             default="bins",
         ),
-        Option(
-            "rows_per_mask",
-            "With --perturb background: how many rows of the background the score of a mask is the "
-            "mean of. Default: all, or 100 at random if there are more.",
-            type=int,
-            minimum=1,
-        ),
+        Option("rows_per_mask", "Rows of --perturb background. Default: at most 100.", type=int),
     ],
 )

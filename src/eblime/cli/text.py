@@ -12,8 +12,6 @@ from eblime.cli.output import file_items
 from eblime.domains.record import Command, Item, Option
 from eblime.domains.text import read_text_file
 
-__all__ = ["COMMAND", "items"]
-
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
@@ -43,32 +41,14 @@ COMMAND = Command(
     help="Explain a text by its words, sentences or characters.",
     metavar="TEXT",
     argument="The text itself, a .txt file, a folder of them, or - for standard input.",
-    example='eblime explain text "A witty, gorgeous film." --model sentiment.skops',
-    batch_help=(
-        "Explain many texts.\n\n"
-        'They are the .txt files of a folder, the lines of a .jsonl file, or the column "text" of '
-        "a table."
-    ),
-    batch_argument="A folder or a file, here or such as s3://bucket/texts.",
-    batch_example="eblime batch text reviews.jsonl --model mood:score --out run/",
+    example="eblime explain text reviews/ --model sentiment.skops",
+    batch_argument='A folder, a .jsonl file, or a table with the column "text".',
     items=items,
     inputs=lambda argument, model, options: argument,  # `explain_many` reads it
     defaults={"design": "paired"},
     options=[
-        Option(
-            "tokens",
-            "What a feature is: word, sentence, char, or what a regular expression matches.",
-            default="word",
-            commas=True,
-        ),
-        Option(
-            "positions",
-            "Each occurrence of a word is a feature of its own.",
-            type=bool,
-            default=False,
-            setting="bag",
-            parse=not_,
-        ),
+        Option("tokens", "word, sentence, char or a pattern.", default="word", commas=True),
+        Option("positions", "Each occurrence counts.", type=bool, setting="bag", parse=not_),
         Option("hide", "Replacement of a hidden word, such as [MASK]. Default: none.", default=""),
     ],
 )

@@ -9,18 +9,13 @@ from typing import Any
 
 from eblime.cli.image import OF_GRAPHS, cut_options
 from eblime.cli.output import file_items
+from eblime.domains.readers import VOLUME_ENDINGS
 from eblime.domains.record import Command, Item, Option
-from eblime.domains.volume.reading import VOLUME_ENDINGS, refuse_dicom
-
-__all__ = ["COMMAND"]
 
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """A volume or the volumes of a folder, each read when its turn comes."""
-    path = Path(argument)
-    if path.exists():
-        refuse_dicom(path)
-    return file_items(path, VOLUME_ENDINGS, Path, "volume")
+    return file_items(Path(argument), VOLUME_ENDINGS, Path, "volume")
 
 
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
@@ -31,7 +26,6 @@ def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) 
     folder = Location.of(argument)
     if folder.local_path is None or folder.kind() == "nothing":
         raise FileNotFoundError(f"There is no folder {argument!r} on this machine.")
-    refuse_dicom(folder.local_path)
     files = find_files(folder, VOLUME_ENDINGS)
     return replace(files, fingerprint=f"{files.fingerprint}-{options['key']}")
 
@@ -48,32 +42,19 @@ COMMAND = Command(
     help="Explain a volume or a folder of volumes, by blocks or regions.",
     metavar="VOLUME",
     argument="A .npy, .npz, .tif, .mat, .h5, .nde or .nii file, or a folder of them.",
-    example="eblime explain volume scan.npy --model flaws:score --segmentation blocks:n=4",
-    batch_help="Explain all volumes of a folder and its subfolders.",
+    example="eblime explain volume scans/ --model flaws:score --segmentation blocks:n=4",
     batch_argument="A folder on this machine.",
-    batch_example="eblime batch volume scans/ --model flaws:score --out run/",
     items=items,
     inputs=inputs,
     defaults={"design": "paired", "top": 5},
     options=[
         *cut_options(
-            "How to cut the volume: slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) "
-            "or slic:n_segments=100.",
+            "slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) or slic:n_segments=100.",
             "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
         ),
-        Option(
-            "spacing",
-            "Size of a voxel along each axis, such as 0.5,1,1. Default: what the file says.",
-            parse=parse_spacing,
-            commas=True,
-        ),
+        Option("spacing", "Size of a voxel: 0.5,1,1.", parse=parse_spacing, commas=True),
         Option("unit", "Unit of the spacing.", default="mm"),
-        Option(
-            "channels",
-            "The channel axis of a volume with four axes: auto, first or last.",
-            default="auto",
-            choices=("auto", "first", "last"),
-        ),
+        Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),
         *OF_GRAPHS,
     ],

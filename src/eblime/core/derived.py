@@ -1,4 +1,4 @@
-"""Laws made from another one: stretched, of some features, or linear in its coefficients.
+"""Laws made from another one: stretched, or of some features.
 
 The regression takes the noise of every mask, beyond its weight, as equal. A feature whose rare
 state has far noisier scores then gets intervals that are too narrow. A sandwich variance uses each
@@ -22,52 +22,13 @@ from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, poin
 if TYPE_CHECKING:
     from eblime.protocols import Law
 
-__all__ = [
-    "DECIDED",
-    *("AffineLaw", "SelectedLaw", "StretchedLaw", "copula_of", "local_noise_factors"),
-    *("noise_factors", "select_features"),
-]
-
 DECIDED = 0.1  # of a row: below this the row's own score decides its prediction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StretchedLaw(StudentLaw):
-    """A law of beta with each importance's distance from its mean multiplied by a factor."""
-
-    law: Mixture
-    factors: FloatArray  # (p,)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features, p."""
-        return self.law.n_features
-
-    @property
-    def mean(self) -> FloatArray:
-        """E(beta | Y), (p,)."""
-        return self.law.mean
-
-    @property
-    def cov(self) -> FloatArray:
-        """Posterior covariance, (p, p)."""
-        return self.factors * self.factors[:, None] * self.law.cov
-
-    def marginals(self) -> StudentMixture:
-        """The law of each importance alone."""
-        law = self.law.marginals()
-        centre = self.mean / (law.unit or 1.0)
-        loc = centre + self.factors * (law.loc - centre)
-        return replace(law, loc=loc, scale=self.factors * law.scale)
-
-    def prob_greater(self) -> FloatArray:
-        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal."""
-        return self.law.prob_greater(self.factors)
-
-    def draw(self, rng: np.random.Generator, n: int) -> Draws:
-        """Draw beta i.i.d., with the extras of the law that is stretched."""
-        draws, mean = self.law.draw(rng, n), self.mean
-        return Draws(beta=mean + self.factors * (draws.beta - mean), extras=draws.extras)
+def stretch(law: Mixture, factors: FloatArray) -> Mixture:
+    """The law with each importance's distance from its mean multiplied by a factor, (p,)."""
+    mean = law.mean
+    return replace(law, matrix=np.diag(factors), offset=mean - factors * mean)
 
 
 def noise_factors(
@@ -134,55 +95,6 @@ def local_noise_factors(law: LocalMixture, squares: FloatArray) -> FloatArray:
     sigma2 = float(evidence.q(np.array([lam]))[0]) / evidence.df
     model, prior = scaled**2 @ shrink, lam * (scaled**2 @ shrink**2)
     return np.asarray(np.sqrt(np.maximum((noise / sigma2 + prior) / model, 1.0)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffineLaw(StudentLaw):
-    """The law of `offset + matrix @ coefficients`, exact where that of the coefficients is."""
-
-    base: Mixture  # law of m coefficients
-    matrix: FloatArray  # (p, m)
-    offset: FloatArray  # (p,)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features, p."""
-        return len(self.matrix)
-
-    @property
-    def mean(self) -> FloatArray:
-        """E(beta | Y), (p,)."""
-        return np.asarray(self.offset + self.matrix @ self.base.mean)
-
-    @property
-    def cov(self) -> FloatArray:
-        """Posterior covariance, (p, p); NaN off the diagonal where it does not exist."""
-        cov = self.base.cov
-        if not np.isfinite(cov).all():
-            return np.where(np.eye(self.n_features) > 0, self.sd**2, np.nan)
-        return np.asarray(self.matrix @ cov @ self.matrix.T)
-
-    def prob_greater(self) -> FloatArray:
-        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal."""
-        p, out = self.n_features, np.full((self.n_features, self.n_features), 0.5)
-        first, second = np.triu_indices(p, 1)
-        if first.size:
-            matrix = self.matrix[first] - self.matrix[second]
-            offset = self.offset[first] - self.offset[second]
-            known = np.heaviside(offset, 0.5)  # without spread
-            law = self.base.combinations(-matrix)
-            out[first, second] = law.cdf(offset) if self.base.unit else known
-            out[second, first] = 1 - out[first, second]
-        return out
-
-    def draw(self, rng: np.random.Generator, n: int) -> Draws:
-        """Draw beta i.i.d., with the extras of the coefficients' law."""
-        draws = self.base.draw(rng, n)
-        return Draws(beta=self.offset + draws.beta @ self.matrix.T, extras=draws.extras)
-
-    def marginals(self) -> StudentMixture:
-        """The law of each importance alone."""
-        return replace(self.base.combinations(self.matrix), offset=self.offset)
 
 
 def copula_of(law: Law) -> GaussianCopula | None:

@@ -33,21 +33,6 @@ from eblime.core.mixture import Mixture
 if TYPE_CHECKING:
     from eblime.core.pairs import Pairs
 
-__all__ = [
-    "ROUNDING",
-    "HeldOut",
-    "from_others",
-    "held_out_r2",
-    "is_constant",
-    "leave_one_out",
-    "power_of_two",
-    "relative_range",
-    "score_range",
-    "share_of_others",
-    "weighted_r2",
-    "without_each",
-]
-
 ROUNDING = 4 * float(np.finfo(float).eps)  # relative range at which scores count as equal
 _LAMBDAS = 30  # values that replace the law of lambda
 _MET = 1e-10  # share of a row that counts as met by the masks alone

@@ -22,8 +22,6 @@ from scipy.special import gammaln
 
 from eblime._types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Index", "Node", "banzhaf", "by_size", "log_subsets", "shapley"]
-
 _LOSS = 1e3  # factor by which a circle of nodes may enlarge rounding errors
 _LEAK = 1e-17  # share of the masks of other sizes that a circle of nodes may let through
 

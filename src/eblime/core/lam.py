@@ -20,23 +20,9 @@ from numpy.polynomial import legendre
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
-from eblime._checks import as_floats, as_generator, check_count, check_prob
-from eblime._types import FloatArray, RNGLike
+from eblime._checks import as_floats, check_prob
+from eblime._types import FloatArray
 from eblime.core.laws import OneNumber, PointValue
-
-__all__ = [
-    "Evidence",
-    "GridLambda",
-    "LambdaLaw",
-    "PanelLambda",
-    "few_lambdas",
-    "gauss_rule",
-    "grid_lambda",
-    "gumbel_sample",
-    "half_line_lambda",
-    "log_half_cauchy",
-    "log_local_precision",
-]
 
 _BLOCK = 1 << 15  # numbers held at once: the work stays in the processor's cache
 
@@ -109,11 +95,6 @@ class GridLambda(OneNumber):
         """E(lambda | Y) on the grid: Proposition 2 with the normalising sum it lacks in print."""
         return float(self.weights @ self.nodes)
 
-    @property
-    def log_mean(self) -> float:
-        """E(log lambda | Y) on the grid."""
-        return float(self.weights @ np.log(self.nodes))
-
     def quantile(self, q: ArrayLike) -> FloatArray:
         """The first grid values whose cumulated weight reaches `q`."""
         total = np.cumsum(self.weights)
@@ -126,13 +107,6 @@ class GridLambda(OneNumber):
         total = np.concatenate([[0.0], np.cumsum(self.weights)])
         index = np.searchsorted(self.nodes, values, side="right")
         return np.where(np.isnan(values), np.nan, total[index] / total[-1])
-
-    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Draw grid values by the inverse cdf: Algorithm 2's law at a fraction of its cost."""
-        check_count("n", n)
-        uniform = as_generator(rng).random(n)
-        index = np.searchsorted(np.cumsum(self.weights), uniform, side="right")
-        return self.nodes[np.minimum(index, len(self.nodes) - 1)]
 
 
 def grid_lambda(evidence: Evidence, grid: FloatArray, *, scale: float = 1.0) -> GridLambda:
@@ -243,12 +217,6 @@ class PanelLambda(OneNumber):
         place = np.clip((logs - self.left[panel]) / half - 1, -1, 1)
         part = legendre.legval(place, series[:, panel], tensor=False)
         return np.asarray((total[panel] + part) / total[-1]).reshape(values.shape)
-
-    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Draw i.i.d. values from the continuous law."""
-        check_count("n", n)
-        uniform = as_generator(rng).random(n)
-        return self.quantile(np.clip(uniform, 1e-16, 1 - 1e-16))
 
     def _cumulative_masses(self) -> tuple[FloatArray, FloatArray]:
         """Mass up to each panel, (P + 1,), and antiderivatives in Legendre series, (17, P).

@@ -11,27 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from eblime._checks import as_floats, check_count, check_prob
-from eblime._types import BoolArray, FloatArray, RNGLike
+from eblime._checks import as_floats, as_generator, check_count, check_prob
+from eblime._types import FloatArray, RNGLike
 from eblime.core.student import (
+    StudentLaw,
+    StudentMixture,
     broadcast_rows,
     point_density,
-    shortest_intervals,
-    solve_quantiles,
 )
 
 if TYPE_CHECKING:
     from eblime.protocols import Law
-
-__all__ = [
-    "Draws",
-    "DrawsLaw",
-    "NoSpreadError",
-    "NormalMixture",
-    "PointMass",
-    "PointValue",
-    "normal_law",
-]
 
 _BLOCK = 1 << 21  # numbers held at once
 
@@ -192,7 +182,7 @@ class DrawsLaw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalMixture:
+class NormalMixture(StudentLaw):
     """`unit` times a weighted mixture of L multivariate normal laws of p importances.
 
     Examples
@@ -209,8 +199,6 @@ class NormalMixture:
     covs: FloatArray  # (L, p, p)
     unit: float = 1.0  # variances of very small or large numbers are not representable
 
-    has_spread: ClassVar[bool] = True
-
     @property
     def n_features(self) -> int:
         """Number of features, p."""
@@ -222,44 +210,22 @@ class NormalMixture:
         return np.asarray(self.unit * self._centre)
 
     @property
-    def sd(self) -> FloatArray:
-        """Standard deviation of each importance, (p,)."""
-        centred = self.means - self._centre
-        return np.asarray(self.unit * np.sqrt(self.weights @ (self._sds**2 + centred**2)))
-
-    @property
     def cov(self) -> FloatArray:
         """Covariance of the importances, (p, p)."""
         centred = self.means - self._centre
         within = np.einsum("l,lij->ij", self.weights, self.covs)
         return np.asarray(self.unit**2 * (within + (centred * self.weights[:, None]).T @ centred))
 
-    def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles, (K,) -> (K, p)."""
-        levels = np.broadcast_to(q[:, None], (len(q), self.n_features))
-        return np.asarray(self.unit * self._quantiles(levels))
-
-    def hdi(self, prob: float) -> FloatArray:
-        """Shortest intervals that contain `prob`, (p, 2)."""
-        ends = shortest_intervals(self._quantiles, self._pdf, prob, self.n_features)
-        return np.asarray(self.unit * ends.T)
-
-    def pdf(self, x: FloatArray) -> FloatArray:
-        """Densities at x, which broadcasts against the features."""
-        rows, shape = broadcast_rows(x, self.n_features)
-        known = ~self._has_variance
-        density = self._pdf(rows / self.unit) / self.unit
-        density[:, known] = point_density(rows[:, known], self.mean[known])
-        return density.reshape(shape)
-
-    def cdf(self, x: FloatArray) -> FloatArray:
-        """Distribution functions at x, which broadcasts against the features."""
-        rows, shape = broadcast_rows(x, self.n_features)
-        return self._cdf(rows / self.unit).reshape(shape)
-
-    def prob_positive(self) -> FloatArray:
-        """P(beta_j > 0), (p,); one half for an importance that is exactly zero."""
-        return np.asarray(self.weights @ _chance_positive(self.means, self._sds))
+    def marginals(self) -> StudentMixture:
+        """The law of each importance alone: normal laws are t laws with infinite df."""
+        return StudentMixture(
+            weights=self.weights,
+            loc=self.means,
+            scale=np.sqrt(np.maximum(np.diagonal(self.covs, axis1=1, axis2=2), 0.0)),
+            df=np.inf,
+            unit=self.unit,
+            heavy=np.zeros(self.n_features, dtype=bool),
+        )
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j), (p, p), with one half on the diagonal."""
@@ -283,46 +249,6 @@ class NormalMixture:
     def _centre(self) -> FloatArray:
         """Means in standard units, (p,)."""
         return np.asarray(self.weights @ self.means)
-
-    @property
-    def _sds(self) -> FloatArray:
-        """Standard deviations of the components, (L, p)."""
-        return np.sqrt(np.maximum(np.diagonal(self.covs, axis1=1, axis2=2), 0.0))
-
-    @property
-    def _has_variance(self) -> BoolArray:
-        """Whether a feature has any spread in any component, (p,)."""
-        return np.asarray((self._sds > 0).any(axis=0) | (np.ptp(self.means, axis=0) > 0))
-
-    def _pdf(self, x: FloatArray) -> FloatArray:
-        """Densities, (K, p) -> (K, p)."""
-        sd = np.maximum(self._sds, np.finfo(float).tiny)
-        z = np.clip((x[:, None] - self.means) / sd, -50, 50)  # beyond, the density is zero
-        terms = np.exp(-0.5 * z**2) / (sd * np.sqrt(2 * np.pi))
-        return np.asarray(np.einsum("l,klm->km", self.weights, terms))
-
-    def _cdf(self, x: FloatArray) -> FloatArray:
-        """Distribution functions, (K, p) -> (K, p)."""
-        sd, gap = self._sds, x[:, None] - self.means
-        safe = np.where(sd > 0, sd, 1.0)
-        terms = np.where(sd > 0, special.ndtr(gap / safe), np.heaviside(gap, 1.0))
-        return np.asarray(np.einsum("l,klm->km", self.weights, terms))
-
-    def _curves(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Distribution functions and densities, (K, p) -> (K, p)."""
-        return self._cdf(x), self._pdf(x)
-
-    def _quantiles(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
-        """Quantiles, (K, p) -> (K, p), between the least and the greatest of the components'."""
-        with np.errstate(all="ignore"):
-            ends = self.means + self._sds * special.ndtri(q)[:, None]
-            low, high = ends.min(axis=1), ends.max(axis=1)
-            if len(self.weights) == 1:
-                return np.asarray(low)
-            middle = np.einsum("l,klm->km", self.weights, ends) if start is None else start
-            begin = np.clip(middle, low, high)
-            width = np.maximum(self._sds.min(axis=0), np.finfo(float).tiny)
-            return solve_quantiles(self._curves, q, begin, (low, high), width)
 
 
 def normal_law(mean: ArrayLike, cov: ArrayLike) -> NormalMixture:
@@ -432,6 +358,11 @@ class OneNumber(ABC):
         """The median."""
         return float(self.quantile(0.5))
 
+    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
+        """Independent draws, shape (n,), by the inverse cdf."""
+        check_count("n", n)
+        return self.quantile(np.clip(as_generator(rng).random(n), 1e-16, 1 - 1e-16))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointValue(OneNumber):
@@ -456,11 +387,6 @@ class PointValue(OneNumber):
     def weights(self) -> FloatArray:
         """All the weight."""
         return np.ones(1)
-
-    @property
-    def log_mean(self) -> float:
-        """The log of the value."""
-        return float(np.log(self.value))
 
     @property
     def mean(self) -> float:

@@ -25,8 +25,6 @@ from eblime.core.laws import Draws, eigen_root
 from eblime.core.mixture import Mixture
 from eblime.core.student import StudentLaw, StudentMixture
 
-__all__ = ["GaussianCopula", "Level", "LocalMixture", "fit_local", "most_together", "rescale_all"]
-
 _FAR = 8.0  # the normal law beyond this many standard deviations weighs 1e-15
 _NODES = np.linspace(-_FAR, _FAR, 161)
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.sum(np.exp(-0.5 * _NODES**2))

@@ -18,25 +18,27 @@ from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import Draws, OneNumber
 from eblime.core.student import StudentLaw, StudentMixture
 
-__all__ = ["Intercept", "Mixture", "NoiseVariance"]
-
 _BLOCK = 1 << 22  # numbers held at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture(StudentLaw):
-    """P(beta | Y), integrated over lambda by the rule of its law."""
+    """P(beta | Y), integrated over lambda by the rule of its law.
+
+    The importances are the m coefficients of the regression, or `offset + matrix @ coefficients`.
+    """
 
     basis: FloatArray  # (m, r) right singular vectors of the weighted masks, a row per coefficient
     evidence: Evidence
     lam: LambdaLaw
-    unit: float  # what one unit of beta here is worth in the scores' own units
-    hidden: int = 0  # leading coefficients that are not features: a penalised intercept
+    unit: float  # what one unit of a coefficient is worth in the scores' own units
+    matrix: FloatArray | None = None  # (p, m)
+    offset: float | FloatArray = 0.0  # (p,)
 
     @property
     def n_features(self) -> int:
         """Number of features, p."""
-        return len(self.basis) - self.hidden
+        return len(self.basis if self.matrix is None else self.matrix)
 
     @property
     def full_rank(self) -> bool:
@@ -45,14 +47,14 @@ class Mixture(StudentLaw):
 
     @property
     def coefficients(self) -> FloatArray:
-        """Posterior means of all coefficients in standard units, a penalised intercept's first."""
+        """Posterior means of all coefficients in standard units, (m,)."""
         shrunk = self.lam.weights @ self._shrinkage(self.lam.nodes)
         return self.basis @ (self._pull * shrunk)
 
     @property
     def mean(self) -> FloatArray:
         """E(beta | Y), (p,)."""
-        return self.unit * self.coefficients[self.hidden :]
+        return np.asarray(self.offset + self.unit * self._turn(self.coefficients))
 
     @property
     def cov(self) -> FloatArray:
@@ -60,18 +62,13 @@ class Mixture(StudentLaw):
         df, p = self.evidence.df, self.n_features
         if not self.unit:
             return np.zeros((p, p))
-        heavy = self.heavy
+        heavy = self._unreached(self._rows, np.diag(self._gram))[1]
         if df <= 2 or heavy.all():
             return np.where(np.eye(p) > 0, np.inf, np.nan)
         cov = self._spread_matrix(df - 2)
         cov[heavy] = cov[:, heavy] = np.nan
         cov[heavy, heavy] = np.inf
         return cov * self.unit**2
-
-    @property
-    def heavy(self) -> BoolArray:
-        """Whether an importance has no variance because E(1 / lambda | Y) diverges, (p,)."""
-        return self._unreached(self.basis[self.hidden :], 1.0)[1]
 
     @property
     def correlation(self) -> FloatArray:
@@ -81,47 +78,36 @@ class Mixture(StudentLaw):
         root = np.sqrt(np.diag(spread))
         return np.asarray(np.clip(spread / root / root[:, None], -1.0, 1.0))
 
-    def prob_greater(self, stretch: FloatArray | None = None) -> FloatArray:
-        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal; O(L p^3).
-
-        `stretch`, (p,), multiplies the distance of each importance from its mean.
-        """
-        p, rows, square = self.n_features, self.basis[self.hidden :], np.ones(self.n_features)
-        loc, out = self.marginals().loc, np.full((p, p), 0.5)
-        if stretch is not None:
-            centre = self.coefficients[self.hidden :]
-            loc, rows = centre + stretch * (loc - centre), stretch[:, None] * rows
-            square = stretch**2
+    def prob_greater(self) -> FloatArray:
+        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal; O(L p^3)."""
+        p, rows, gram = self.n_features, self._rows, self._gram
+        loc, square, out = self.marginals().loc, np.diag(gram), np.full((p, p), 0.5)
+        offset = self.offset + np.zeros(p)
         first, second = np.triu_indices(p, 1)
         step = max(1, _BLOCK // max(len(loc), rows.shape[1]))
         for start in range(0, len(first), step):
             i, j = first[start : start + step], second[start : start + step]
-            law = self._combination(loc[:, i] - loc[:, j], rows[i] - rows[j], square[i] + square[j])
+            norm, shift = square[i] + square[j] - 2 * gram[i, j], offset[i] - offset[j]
+            law = self._combination(loc[:, i] - loc[:, j], rows[i] - rows[j], norm, offset=shift)
             out[i, j] = law.prob_positive()
             out[j, i] = 1 - out[i, j]
         return out
 
     def marginals(self) -> StudentMixture:
         """The law of each importance alone, as a mixture of t laws."""
-        rows = self.basis[self.hidden :]
+        rows = self._rows
         loc = (self._pull * self._shrinkage(self.lam.nodes)) @ rows.T
-        return self._combination(loc, rows, 1.0)
+        return self._combination(loc, rows, np.diag(self._gram), offset=self.offset)
 
     def along(self, direction: FloatArray, *, noise: float, offset: float) -> StudentMixture:
         """The law of `offset + direction' beta + noise`, noise of variance `noise * sigma^2`.
 
-        The direction has an entry for each coefficient, a penalised intercept's first.
+        The direction has an entry for each coefficient, (m,).
         """
         row = direction @ self.basis
         loc = (self._shrinkage(self.lam.nodes) * self._pull) @ row
-        norm = float(direction @ direction)
+        norm = np.array([direction @ direction])
         return self._combination(loc[:, None], row[None], norm, noise=noise, offset=offset)
-
-    def combinations(self, directions: FloatArray) -> StudentMixture:
-        """The laws of m linear combinations of the coefficients, directions (m, coefficients)."""
-        rows = directions @ self.basis
-        loc = (self._shrinkage(self.lam.nodes) * self._pull) @ rows.T
-        return self._combination(loc, rows, np.sum(directions**2, axis=1))
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw (lambda, sigma^2, beta) i.i.d.: Algorithm 1, lambda by inverse cdf."""
@@ -136,6 +122,7 @@ class Mixture(StudentLaw):
             block = slice(start, start + max(1, _BLOCK // p))
             beta[block] = self._draw_beta(rng, lambdas[block], np.sqrt(sigma2[block]))
         beta *= self.unit
+        beta += self.offset
         return Draws(beta=beta, extras={"sigma2": sigma2 * self.unit**2, "lam": lambdas})
 
     def draw_sigma2(self, rng: np.random.Generator, lambdas: FloatArray) -> FloatArray:
@@ -161,7 +148,21 @@ class Mixture(StudentLaw):
         beta = shrink @ self.basis.T
         if not self.full_rank:
             beta += (sigma / np.sqrt(lambdas))[:, None] * (normal - noise @ self.basis.T)
-        return np.asarray(beta[:, self.hidden :])
+        return np.asarray(self._turn(beta.T).T)
+
+    def _turn(self, values: FloatArray) -> FloatArray:
+        """The importances, less the offset, from values of the coefficients, (m, ...)."""
+        return values if self.matrix is None else np.asarray(self.matrix @ values)
+
+    @property
+    def _rows(self) -> FloatArray:
+        """The importances in the basis, (p, r)."""
+        return self._turn(self.basis)
+
+    @property
+    def _gram(self) -> FloatArray:
+        """Products of the importances' directions, (p, p)."""
+        return np.eye(len(self.basis)) if self.matrix is None else self.matrix @ self.matrix.T
 
     @property
     def _pull(self) -> FloatArray:
@@ -177,18 +178,16 @@ class Mixture(StudentLaw):
 
         The covariance where that exists, with two degrees of freedom less as the divisor.
         """
-        rows, weights, lambdas = self.basis[self.hidden :], self.lam.weights, self.lam.nodes
+        rows, weights, lambdas = self._rows, self.lam.weights, self.lam.nodes
         shrink, q = self._shrinkage(lambdas), weights * self.evidence.q(lambdas) / divisor
         centred = self._pull * (shrink - weights @ shrink)
         core = (centred * weights[:, None]).T @ centred + np.diag(q @ shrink)
         spread = rows @ core @ rows.T
         if not self.full_rank:
-            spread += (np.eye(len(rows)) - rows @ rows.T) * float(q @ (1 / lambdas))
+            spread += (self._gram - rows @ rows.T) * float(q @ (1 / lambdas))
         return np.asarray(spread)
 
-    def _unreached(
-        self, rows: FloatArray, norm: float | FloatArray
-    ) -> tuple[FloatArray, BoolArray]:
+    def _unreached(self, rows: FloatArray, norm: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Squared length of the part of each combination that the data do not reach, (m,).
 
         And whether its variance is infinite, (m,), because E(1 / lambda | Y) diverges: on the
@@ -204,10 +203,10 @@ class Mixture(StudentLaw):
         self,
         loc: FloatArray,
         rows: FloatArray,
-        norm: float | FloatArray,
+        norm: FloatArray,
         *,
         noise: float = 0.0,
-        offset: float = 0.0,
+        offset: float | FloatArray = 0.0,
     ) -> StudentMixture:
         """Laws of m linear combinations, their rows (m, r) in the basis and squared norm given."""
         lambdas = self.lam.nodes
@@ -340,9 +339,3 @@ class Intercept(OneNumber):
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Distribution function, in the shape of `x`."""
         return self.law.cdf(as_floats("x", x)[..., None])[..., 0]
-
-    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Independent draws, shape (n,), by the inverse cdf."""
-        check_count("n", n)
-        uniform = as_generator(rng).random(n)
-        return self.quantile(np.clip(uniform, 1e-12, 1 - 1e-12))

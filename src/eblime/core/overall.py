@@ -21,22 +21,6 @@ from scipy import special, stats
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.pairs import find_pairs
 
-__all__ = [
-    "Overall",
-    "Sample",
-    "absolute_moments",
-    "kendall",
-    "least_squares",
-    "many_least_squares",
-    "overall_each",
-    "overall_interval",
-    "pool_fits",
-    "ranks",
-    "same_signs",
-    "top_features",
-    "top_jaccard",
-]
-
 _CHAINS, _MOVES = 8, 25  # moves of each chain between two draws
 _BURN, _KEPT = 15, 50  # draws of each chain
 _ROUNDS = 60  # of expectation and maximisation, where the chains start
@@ -50,6 +34,7 @@ _LEAST = np.float32(1e-30)  # density of a cell
 _SE_STEP = 1.25  # ratio of two standard errors that are not in the same cell
 _CELL, _FAR = 0.25, 4.0  # width of a cell and where it begins to grow, in standard errors
 _CELL_GROWTH = 1.08  # ratio of the ends of a cell beyond
+_BLOCK = 1 << 17  # numbers held at once
 
 Sample = tuple[FloatArray, FloatArray, FloatArray]  # estimate, se, weight; (n,) each
 
@@ -437,8 +422,6 @@ def kendall(first: FloatArray, second: FloatArray, weights: FloatArray | None = 
 
 
 _RANK = 1e-9  # smallest singular value that counts, relative to the largest
-_WELL = 1e-6  # smallest eigenvalue of the sums of squares, relative to the largest
-_BLOCK = 1 << 17  # numbers of masks that are solved at once: they stay in the processor's cache
 
 
 def least_squares(
@@ -481,61 +464,3 @@ def least_squares(
         influence[:, pairs.second] = 0.0
     se = np.sqrt((influence**2).sum(axis=1))
     return estimate[int(intercept) :], se[int(intercept) :]
-
-
-def many_least_squares(
-    problems: Sequence[tuple[FloatArray, FloatArray, FloatArray]], *, intercept: bool
-) -> list[tuple[FloatArray, FloatArray] | None]:
-    """`least_squares` of many (masks, scores, weights), in less than half the time.
-
-    Those of the same shape are solved together from their sums of squares, with the numbers that
-    each has alone. Where this might cost digits, and with weights of zero, it is `least_squares`.
-    """
-    found: dict[int, tuple[FloatArray, FloatArray] | None] = {}
-    alike: dict[tuple[int, ...], list[int]] = {}
-    for number, (masks, _, weights) in enumerate(problems):
-        if len(masks) > masks.shape[1] + 2 and (weights > 0).all():
-            alike.setdefault(masks.shape, []).append(number)
-    for (n, p), numbers in alike.items():
-        most = max(1, _BLOCK // (n * p))
-        for first in range(0, len(numbers), most):
-            some = numbers[first : first + most]
-            masks, scores, weights = (
-                np.stack(arrays) for arrays in zip(*(problems[k] for k in some), strict=True)
-            )
-            solved = _from_sums_of_squares(masks, scores, weights, intercept)
-            found |= {k: pair for k, pair in zip(some, solved, strict=True) if pair is not None}
-    return [
-        found[k] if k in found else least_squares(*problem, intercept=intercept)
-        for k, problem in enumerate(problems)
-    ]
-
-
-def _from_sums_of_squares(
-    masks: FloatArray, scores: FloatArray, weights: FloatArray, intercept: bool
-) -> list[tuple[FloatArray, FloatArray] | None]:
-    """`least_squares` of masks (B, N, p) and scores (B, N); None if ill conditioned."""
-    first, root = int(intercept), np.sqrt(weights)
-    columns = np.empty((*masks.shape[:2], masks.shape[2] + first))
-    columns[..., :first] = root[..., None]
-    np.multiply(root[..., None], masks, out=columns[..., first:])
-    target, ones = root * scores, np.ones(columns.shape[2])
-    size, basis = np.linalg.eigh(columns.transpose(0, 2, 1) @ columns)
-    good = size[:, 0] > _WELL * size[:, -1]
-    inverse = (basis / np.where(good[:, None], size, 1.0)[:, None]) @ basis.transpose(0, 2, 1)
-    solve = columns @ inverse  # (B, N, p)
-    estimate = (target[:, None] @ solve)[:, 0]
-    residual = target - (columns @ estimate[..., None])[..., 0]
-    solve *= (residual / np.maximum(1 - (solve * columns) @ ones, 1e-6))[..., None]
-    count = masks @ ones[first:]  # of a mask and its complement, all features together
-    halves = (count[:, 1:] + count[:, :-1] == masks.shape[2]).sum(axis=1)
-    for k in np.flatnonzero(4 * halves >= masks.shape[1]):  # enough to look closer
-        pairs = find_pairs(masks[k])
-        if pairs is not None:
-            solve[k, pairs.first] += solve[k, pairs.second]
-            solve[k, pairs.second] = 0.0
-    solve *= solve
-    se = np.sqrt(np.ones(masks.shape[1]) @ solve)
-    return [
-        (e[first:], s[first:]) if ok else None for e, s, ok in zip(estimate, se, good, strict=True)
-    ]

@@ -16,8 +16,6 @@ from eblime._types import FloatArray, IntArray
 from eblime.core.lam import Evidence
 from eblime.core.spectrum import Response, Spectrum, centred_rows, reflection
 
-__all__ = ["Pairs", "find_pairs", "odd_evidence", "pair_numbers"]
-
 _MOST_EVEN = 0.05  # share of the masks' variance that may be even
 _FIRST = 5  # columns to look at before all of them
 _LEAST_PAIRED = 0.9  # share of the masks that must have a partner

@@ -30,8 +30,6 @@ from eblime.core.walsh import (
     solve,
 )
 
-__all__ = ["Function", "Released", "Table", "exact_values", "find_twins", "mask_keys", "read_table"]
-
 _DRAWS = 16  # components of the mixture
 _TEMPER = 4.0  # the information about the parameters counts for a quarter; see `Function.fit`
 _STEPS = np.arange(-8.0, 9.0)[:, None]  # of log(psi); the integrands are smooth: 1 is fine enough

@@ -11,11 +11,6 @@ from eblime._checks import check_count
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.local import GaussianCopula
 
-__all__ = [
-    *("RankBounds", "is_among_top", "rank_draws", "rank_features", "rank_frequencies"),
-    "top_shares",
-]
-
 _BLOCK = 1 << 22  # numbers held at once
 _FIRST = 64  # draws that show how large the k-th importance is
 

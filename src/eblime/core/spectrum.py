@@ -12,20 +12,6 @@ import numpy as np
 from eblime._types import BoolArray, FloatArray
 from eblime.core.fit_quality import is_constant
 
-__all__ = [
-    "Response",
-    "Spectrum",
-    "centred_rows",
-    "decompose",
-    "design_effect",
-    "effective_size",
-    "is_well_conditioned",
-    "project",
-    "reflection",
-    "rescale",
-    "respond",
-]
-
 _CONDITION = 1e-8  # of squared singular values: squaring has cost no digit that matters
 _LIGHT = 1e-8  # of the median weight: rows that weigh less say next to nothing
 

@@ -18,17 +18,6 @@ from scipy import special
 
 from eblime._types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "StudentLaw",
-    "StudentMixture",
-    "broadcast_rows",
-    "point_density",
-    "shortest_intervals",
-    "solve_quantiles",
-    "student_cdf",
-    "summarise",
-]
-
 Curve = Callable[[FloatArray], FloatArray]  # (K, m) -> (K, m)
 Curves = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # of the cdf and the pdf
 
@@ -111,6 +100,8 @@ def student_cdf(df: float, z: FloatArray) -> FloatArray:
     >>> student_cdf(4.0, np.array([0.0, 2.776445]))
     array([0.5  , 0.975])
     """
+    if np.isinf(df):
+        return np.asarray(special.ndtr(z))
     if df < _MANY:
         return np.asarray(special.stdtr(df, z))
     size = np.abs(z)
@@ -124,7 +115,8 @@ def student_cdf(df: float, z: FloatArray) -> FloatArray:
 class StudentMixture:
     """`offset + unit * t`, with t a weighted mixture of L located and scaled t laws, m of them.
 
-    A `unit` of zero is a point mass at `offset`.
+    A `unit` of zero is a point mass at `offset`, and a scale of zero one at its location. With
+    infinite degrees of freedom the laws are normal.
     """
 
     weights: FloatArray  # (L,), or (L, m) where each law has weights of its own
@@ -148,7 +140,7 @@ class StudentMixture:
         if self.df <= 2:
             return np.full(self.loc.shape[1], np.inf)
         centred = self.loc - self._mix(self.loc)
-        spread = self.df / (self.df - 2) * self.scale**2
+        spread = self.scale**2 if np.isinf(self.df) else self.df / (self.df - 2) * self.scale**2
         sd = self.unit * np.sqrt(self._mix(spread + centred**2))
         return np.where(self.heavy, np.inf, sd)
 
@@ -181,7 +173,7 @@ class StudentMixture:
         if not self.unit:
             return np.asarray(np.heaviside(self.offset, np.full(self.loc.shape[1], 0.5)))
         loc = self.loc + self.offset / (self.unit or 1.0)
-        return np.minimum(self._mix(student_cdf(self.df, loc / self.scale)), 1.0)
+        return np.minimum(self._mix(student_cdf(self.df, _ratio(loc, self.scale, 0.0))), 1.0)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
@@ -220,17 +212,18 @@ class StudentMixture:
 
     def _pdf(self, x: FloatArray) -> FloatArray:
         """Densities in standard units, (K, m) -> (K, m)."""
-        terms = _density(self.df, (x[:, None] - self.loc) / self.scale) / self.scale
+        gap = x[:, None] - self.loc
+        terms = _ratio(_density(self.df, _ratio(gap, self.scale, 0.0)), self.scale, 0.0)
         return self._mix(terms)
 
     def _cdf(self, x: FloatArray) -> FloatArray:
         """Distribution functions in standard units, (K, m) -> (K, m)."""
-        terms = student_cdf(self.df, (x[:, None] - self.loc) / self.scale)
+        terms = student_cdf(self.df, _ratio(x[:, None] - self.loc, self.scale, np.inf))
         return np.minimum(self._mix(terms), 1.0)  # the weights add up to one but for rounding
 
     def _curves(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Distribution functions and densities at once, for quantiles, each (K, m) -> (K, m)."""
-        if self.df < _MANY:
+        if self.df < _MANY or np.isinf(self.df):
             return self._cdf(x), self._pdf(x)
         z = (x[:, None] - self.loc) / self.scale
         log = np.log1p(z * z / self.df)
@@ -256,7 +249,7 @@ class StudentMixture:
             middle = self._mix(ends) if start is None else start
             inside = np.isfinite(middle) & (middle >= low) & (middle <= high)
             begin = np.where(inside, middle, low)
-            width = self.scale.min(axis=0)
+            width = np.maximum(self.scale.min(axis=0), np.finfo(float).tiny)
             return solve_quantiles(self._curves, q, begin, (low, high), width)
 
 
@@ -364,7 +357,17 @@ def _blocks(rows: FloatArray, size: int) -> list[FloatArray]:
 
 def _density(df: float, z: FloatArray) -> FloatArray:
     """Student t density."""
+    if np.isinf(df):  # beyond 50, the density is zero
+        return np.asarray(np.exp(-0.5 * np.clip(z, -50, 50) ** 2) / np.sqrt(2 * np.pi))
     return np.asarray(np.exp(_log_constant(df) - (df + 1) / 2 * np.log1p(z * z / df)))
+
+
+def _ratio(values: FloatArray, scale: FloatArray, tie: float) -> FloatArray:
+    """`values / scale`, and `tie` where both are zero."""
+    if scale.all():
+        return np.asarray(values / scale)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((values == 0) & (scale == 0), tie, values / scale)
 
 
 def _log_constant(df: float) -> float:

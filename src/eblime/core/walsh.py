@@ -26,22 +26,6 @@ from scipy.linalg import lapack, solve_triangular
 from eblime._types import FloatArray
 from eblime.core.indices import Index, Node
 
-__all__ = [
-    "CONSTANT",
-    "Parameters",
-    "Part",
-    "Prior",
-    "Solution",
-    "Walsh",
-    "add_noise",
-    "evidence",
-    "fit_parameters",
-    "hyperbolic",
-    "information",
-    "root_of_inverse",
-    "solve",
-]
-
 CONSTANT = 10.0  # prior variance of the mean score, relative to the even part's
 
 

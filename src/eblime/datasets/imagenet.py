@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from eblime.models.torch import TorchModel
 
-__all__ = ["class_names", "coffee", "efficientnet_lite0"]
-
 
 def coffee() -> NDArray[np.uint8]:
     """A photo of a cup of espresso from scikit-image, 400 x 400 pixels.

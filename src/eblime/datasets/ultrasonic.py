@@ -7,18 +7,14 @@ simulates the scans, and `python -m studies train-ultrasonic` makes the files of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy import special
-
-__all__ = ["LABELS", "ScanNetwork", "sample_scans", "ultrasonic_network"]
 
 LABELS = ["no defect", "with defect"]
 _BLOCK = 16  # images at a time, so that the windows of a layer fit into the processor's cache
@@ -37,8 +33,13 @@ def ultrasonic_network() -> ScanNetwork:
     >>> ultrasonic_network()(images)[:, 1].round(1)  # probability of a defect
     array([1., 1., 1., 0.])
     """
-    with _asset("ultrasonic.npz") as path:
-        return ScanNetwork.load(path)
+    found = _read_asset("ultrasonic.npz")
+    return ScanNetwork(
+        kernels=[found[f"kernel{k}"] for k in range(_LAYERS)],
+        biases=[found[f"bias{k}"] for k in range(_LAYERS)],
+        head=found["head"],
+        head_bias=found["head_bias"],
+    )
 
 
 def sample_scans() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
@@ -51,13 +52,15 @@ def sample_scans() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     >>> images.shape, defects.any(axis=(1, 2)).tolist()
     ((4, 128, 128), [True, True, True, False])
     """
-    with _asset("scans.npz") as path, np.load(path, allow_pickle=False) as few:
-        return few["images"], few["defects"]
+    few = _read_asset("scans.npz")
+    return few["images"], few["defects"]
 
 
-def _asset(name: str) -> AbstractContextManager[Path]:
-    """A file of the package, while the context is open."""
-    return resources.as_file(resources.files("eblime.datasets").joinpath("assets", name))
+def _read_asset(name: str) -> dict[str, NDArray[Any]]:
+    """The arrays in a file of the package."""
+    path = resources.files("eblime.datasets").joinpath("assets", name)
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
+        return dict(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -71,23 +74,6 @@ class ScanNetwork:
     biases: Sequence[Floats]  # (out,) each
     head: Floats  # (classes, channels)
     head_bias: Floats  # (classes,)
-
-    @classmethod
-    def load(cls, path: Path) -> ScanNetwork:
-        """Read weights that `save` has written."""
-        with np.load(path, allow_pickle=False) as found:
-            return cls(
-                kernels=[found[f"kernel{k}"] for k in range(_LAYERS)],
-                biases=[found[f"bias{k}"] for k in range(_LAYERS)],
-                head=found["head"],
-                head_bias=found["head_bias"],
-            )
-
-    def save(self, path: Path) -> None:
-        """Write the weights as plain arrays."""
-        named: dict[str, Any] = {f"kernel{k}": kernel for k, kernel in enumerate(self.kernels)}
-        named |= {f"bias{k}": bias for k, bias in enumerate(self.biases)}
-        np.savez(path, head=self.head, head_bias=self.head_bias, **named)
 
     def __call__(self, batch: NDArray[Any]) -> NDArray[np.float64]:
         """Probabilities of a batch (n, H, W) of bytes, or of floats in [0, 1].

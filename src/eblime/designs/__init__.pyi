@@ -1,6 +1,4 @@
 from eblime.designs.adaptive import Adaptive as Adaptive
-from eblime.designs.adaptive import Focused as Focused
-from eblime.designs.adaptive import Information as Information
 from eblime.designs.masks import KernelLaw as KernelLaw
 from eblime.designs.masks import bernoulli as bernoulli
 from eblime.designs.masks import exhaustive as exhaustive

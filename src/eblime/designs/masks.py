@@ -38,28 +38,6 @@ from eblime.answers import Proposal
 from eblime.core.indices import log_subsets
 from eblime.kernels import size_weights
 
-__all__ = [
-    "GLIME",
-    "MOST_EXHAUSTIVE",
-    "Choose",
-    "KernelLaw",
-    "any_pairs",
-    "bernoulli",
-    "cap_shares",
-    "exhaustive",
-    "is_exhaustive",
-    "leverage",
-    "paired",
-    "pairs_by_size",
-    "pool_of_pairs",
-    "proposal",
-    "round_randomly",
-    "screening",
-    "sizes",
-    "stratified",
-    "stratified_lime",
-]
-
 _IN_PAIRS = 1.5  # masks per feature from which on a complement says more than another mask
 MOST_EXHAUSTIVE = 20  # features that an exhaustive design may have: a million masks
 

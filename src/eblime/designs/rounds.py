@@ -7,7 +7,7 @@ rule can end the questions early.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,42 +18,28 @@ from eblime.answers import Answers, Proposal
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.protocols import Design, Kernel, MaskDesign, Method
 
-__all__ = [
-    "Growing",
-    "OneShot",
-    "OwnLaw",
-    "as_design",
-    "check_design",
-    "first_look",
-    "in_rounds",
-    "one_shot",
-    "rows_of",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneShot:
-    """All masks in the first round, by a function of (rng, n_masks, p)."""
+    """All masks in the first round, by a function of (rng, n_masks, p).
 
-    masks: MaskDesign
+    None stands for a number of inputs that are drawn by the domain's own law: tables.
+    """
+
+    masks: MaskDesign | None
     n_masks: int
 
-    def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | Proposal | None:
-        """The masks, and None once they are answered."""
+    def next(
+        self, rng: np.random.Generator, answers: Answers
+    ) -> FloatArray | Proposal | int | None:
+        """The masks, or how many inputs to draw; None once they are answered."""
         if answers.n_masks:
             return None
-        return self.masks(rng, self.n_masks, answers.n_features)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnLaw:
-    """All perturbed inputs in the first round, drawn by the domain's own law: tables."""
-
-    n_masks: int
-
-    def next(self, rng: np.random.Generator, answers: Answers) -> int | None:
-        """How many to draw, and None once they are answered."""
-        return None if answers.n_masks else self.n_masks
+        return (
+            self.n_masks
+            if self.masks is None
+            else self.masks(rng, self.n_masks, answers.n_features)
+        )
 
 
 def one_shot(masks: MaskDesign, n_masks: int) -> Design:
@@ -102,7 +88,7 @@ def as_design(
     kernel.
     """
     if design is None:
-        return OwnLaw(n_masks=n_masks)
+        return OneShot(masks=None, n_masks=n_masks)
     found = _found(design)
     if not isinstance(design, str):
         check_design(design)
@@ -132,7 +118,7 @@ _PER_FEATURE = 3  # masks per feature in the first round, at least
 class Growing:
     """A plan of perturbed inputs, asked in rounds of growing size."""
 
-    plan: Any  # masks, a record of arrays with one entry per mask, or None: the domain's own law
+    plan: FloatArray | Proposal | None  # None: inputs are drawn by the domain's own law
     n_masks: int  # of the whole plan
     least: int  # masks in the first round, at least
     next_total: NextTotal
@@ -181,10 +167,10 @@ def in_rounds(
     if may_end:
         early: Design = made.ending_early()  # type: ignore[attr-defined]
         return early
-    if not isinstance(made, (OneShot, OwnLaw)):
+    if not isinstance(made, OneShot):
         return made
     least = first_look(design, p) or next_total(0, _PER_FEATURE * p)
-    plan = None if isinstance(made, OwnLaw) else _shuffle(rng, made.masks, max_masks, p)
+    plan = None if made.masks is None else _shuffle(rng, made.masks, max_masks, p)
     count = max_masks if plan is None else len(getattr(plan, "masks", plan))
     if max_masks < least and count != 2**p:
         raise ValueError(
@@ -203,8 +189,7 @@ def in_rounds(
 
 def first_look(design: Any, p: int) -> int | None:
     """How many masks a stop rule first looks at, where the design says it; None is the usual."""
-    own = getattr(_found(design), "first_look", None)
-    found: int | None = None if own is None else own(p)
+    found: int | None = getattr(_found(design), "first_look", lambda p: None)(p)
     return found
 
 
@@ -214,13 +199,10 @@ def _found(design: Any) -> Any:
 
 
 def rows_of(wanted: Any, rows: slice | IntArray) -> Any:
-    """Some of the masks that a design returned: of an array or list, or of a record of arrays."""
-    if not is_dataclass(wanted):
-        return np.asarray(wanted)[rows]
-    record: Any = wanted
-    return replace(
-        record, **{entry.name: getattr(record, entry.name)[rows] for entry in fields(record)}
-    )
+    """Some of the masks that a design returned: an array, a list or a proposal."""
+    if isinstance(wanted, Proposal):
+        return Proposal(masks=wanted.masks[rows], sampling_weights=wanted.sampling_weights[rows])
+    return np.asarray(wanted)[rows]
 
 
 def _shuffle(rng: np.random.Generator, masks: Any, n_masks: int, p: int) -> Any:
@@ -232,7 +214,7 @@ def _shuffle(rng: np.random.Generator, masks: Any, n_masks: int, p: int) -> Any:
     drawn = masks(rng, n_masks, p)
     if getattr(masks, "keeps_order", False):
         return drawn
-    plan: Any = drawn if is_dataclass(drawn) else np.asarray(drawn)
+    plan: Any = drawn if isinstance(drawn, Proposal) else np.asarray(drawn)
     listed = getattr(plan, "masks", plan)
     count = len(listed)
     if count == 2.0**p and np.array_equal(listed, exhaustive(rng, n_masks, p)):

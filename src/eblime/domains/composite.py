@@ -14,16 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
-from eblime._field_checks import MOST_FEATURES
 from eblime._types import FloatArray
-from eblime.protocols import Composite
-
-__all__ = [
-    *("HIDES", "Channels", "Hide", "Labels", "Segmentation", "Segmenter", "as_numbers", "centres"),
-    *("check_cut", "empty_batch", "even_blocks", "labels_fit", "read_composite", "relabel"),
-    *("renderer_of", "same_kind"),
-]
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
@@ -50,81 +43,6 @@ def plain_array(values: Any, kind: str) -> NDArray[Any]:
         ) from error
 
 
-def as_numbers(given: Any, read: Any, kind: str, layouts: Sequence[str], also: str) -> NDArray[Any]:
-    """The checked numbers of an array, a tensor or lists.
-
-    For messages: what the user passed, what it is called, its possible shapes, the one without
-    channels first, and what else it may be.
-    """
-    array = plain_array(read, kind)
-    if array.dtype == object or array.dtype.kind not in "buif":
-        hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
-        raise TypeError(
-            f"`{kind}` must be an array of whole numbers or floats, {also}; got "
-            f"{type(given).__name__} of dtype {array.dtype}.{hint}"
-        )
-    if array.dtype.itemsize > 8:
-        raise TypeError(f"`{kind}` must have at most 8 bytes per number; got dtype {array.dtype}.")
-    axes = layouts[0].count(",") + 1
-    if array.ndim not in (axes, axes + 1) or 0 in array.shape:
-        batch = array.ndim == axes + 2 and len(array) == 1
-        raise ValueError(
-            f"`{kind}` must be one {kind} of shape {', '.join(layouts[:-1])} or {layouts[-1]}; got "
-            f"shape {array.shape}.{f' Pass `{kind}[0]`, without the batch axis.' if batch else ''}"
-        )
-    if np.ma.is_masked(given):
-        element = "pixels" if kind == "image" else "voxels"
-        raise ValueError(
-            f"`{kind}` must have no masked {element}; got "
-            f"{np.ma.getmaskarray(given).sum()}. Fill them, such as `{kind}.filled(0)`."
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"`{kind}` must be finite; got {array[bad]} at {bad}.")
-    return array
-
-
-def read_composite(
-    numbers: NDArray[Any],
-    segmenter: Segmenter,
-    segmentation: Segmentation,
-    hide: Hide,
-    channels: Channels,
-) -> dict[str, Any]:
-    """Cut checked numbers into features: the fields of a `Composite`.
-
-    The settings are those of `ImageExplainer`; "auto" finds an axis of channels that has length at
-    most 4, or is much shorter than the others.
-    """
-    kind, axes = segmenter.kind, segmenter.axes
-    shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
-    shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
-    axis = _channel_axis(shown.shape, axes, channels, kind)
-    if axis == 0 and getattr(hide, "shape", None) == shown.shape:
-        hide = np.moveaxis(plain_array(hide, kind), 0, -1)
-    stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
-    if stacked.shape[:-1] == (1,) * axes:
-        raise ValueError(
-            f"`{kind}` must have at least two {segmenter.element}s, so that it can be cut into "
-            f"{segmenter.features}; got shape {shown.shape}."
-        )
-    labels = segmenter.segment(stacked, segmentation)
-    hidden = hidden_version(stacked, labels, hide, kind)
-    if np.array_equal(hidden, stacked):
-        raise ValueError(
-            f"Hiding must change the {kind}; with this `hide` every hidden "
-            f"{segmenter.features[:-1]} looks like the shown one. Choose another, such as hide=0 "
-            "or hide='blur'."
-        )
-    back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
-    return {
-        "shown": shown,
-        "hidden": np.ascontiguousarray(back),
-        "labels": labels,
-        "channel_axis": axis,
-    }
-
-
 def _channel_axis(shape: tuple[int, ...], axes: int, channels: Channels, kind: str) -> int | None:
     """The axis of the channels, None for an array that has no more than its own axes."""
     if len(shape) == axes:
@@ -139,15 +57,10 @@ def _channel_axis(shape: tuple[int, ...], axes: int, channels: Channels, kind: s
     if 4 * first <= min(last, *middle):
         return 0
     raise ValueError(
-        f"The channel axis of {_with_article(kind)} of shape {shape} is not clear; "
+        f"The channel axis of the {kind} of shape {shape} is not clear; "
         "set channels='first' or channels='last'."
         + (" To explain a volume, use `VolumeExplainer`." if kind == "image" else "")
     )
-
-
-def _with_article(kind: str) -> str:
-    """A volume, an image."""
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 # Segmentation
@@ -160,7 +73,6 @@ class Segmenter:
     kind: str  # "image"
     features: str  # "superpixels"
     sides: str  # "(H, W)"
-    sides_in_words: str  # "height and width"
     element: str  # "pixel"
     known: Mapping[str, Callable[..., Labels]]  # array in [0, 1] with channels last -> labels
     regular: str  # the algorithm in `known` that looks at the shape alone
@@ -176,6 +88,71 @@ class Segmenter:
         check_choice("channels", channels, ("auto", "first", "last"))
         check_cut(segmentation, hide, self.known, HIDES, self.sides, (self.axes,))
 
+    def read_numbers(self, given: Any, read: Any, also: str) -> NDArray[Any]:
+        """The checked numbers of an array, a tensor or lists.
+
+        For messages: what the user passed, and what else it may be.
+        """
+        kind, axes, sides = self.kind, self.axes, self.sides[1:-1]
+        array = plain_array(read, kind)
+        if array.dtype == object or array.dtype.kind not in "buif":
+            hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
+            raise TypeError(
+                f"`{kind}` must be an array of whole numbers or floats, {also}; got "
+                f"{type(given).__name__} of dtype {array.dtype}.{hint}"
+            )
+        if array.dtype.itemsize > 8:
+            raise TypeError(
+                f"`{kind}` must have at most 8 bytes per number; got dtype {array.dtype}."
+            )
+        if array.ndim not in (axes, axes + 1) or 0 in array.shape:
+            batch = array.ndim == axes + 2 and len(array) == 1
+            raise ValueError(
+                f"`{kind}` must be one {kind} of shape ({sides}), ({sides}, C) or (C, {sides}); "
+                f"got shape {array.shape}."
+                + (f" Pass `{kind}[0]`, without the batch axis." if batch else "")
+            )
+        if np.ma.is_masked(given):
+            raise ValueError(
+                f"`{kind}` must have no masked {self.element}s; got "
+                f"{np.ma.getmaskarray(given).sum()}. Fill them, such as `{kind}.filled(0)`."
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise ValueError(f"`{kind}` must be finite; got {array[bad]} at {bad}.")
+        return array
+
+    def read(
+        self, numbers: NDArray[Any], segmentation: Segmentation, hide: Hide, channels: Channels
+    ) -> dict[str, Any]:
+        """Cut checked numbers into features: the fields of an `ArrayScene`.
+
+        "auto" finds an axis of channels that has length at most 4, or is much shorter than the
+        others.
+        """
+        shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
+        shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
+        axis = _channel_axis(shown.shape, self.axes, channels, self.kind)
+        if axis == 0 and getattr(hide, "shape", None) == shown.shape:
+            hide = np.moveaxis(plain_array(hide, self.kind), 0, -1)
+        stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
+        if stacked.shape[:-1] == (1,) * self.axes:
+            raise ValueError(
+                f"`{self.kind}` must have at least two {self.element}s, so that it can be cut into "
+                f"{self.features}; got shape {shown.shape}."
+            )
+        labels = self.segment(stacked, segmentation)
+        hidden = hidden_version(stacked, labels, hide, self.kind)
+        if np.array_equal(hidden, stacked):
+            raise ValueError(
+                f"Hiding must change the {self.kind}; with this `hide` every hidden "
+                f"{self.features[:-1]} looks like the shown one. Choose another, such as hide=0 "
+                "or hide='blur'."
+            )
+        back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
+        hidden = np.ascontiguousarray(back)
+        return {"shown": shown, "hidden": hidden, "labels": labels, "channel_axis": axis}
+
     def segment(self, array: NDArray[Any], segmentation: Segmentation) -> Labels:
         """Cut an array with channels last; a function gets it as floats in [0, 1] without alpha."""
         if isinstance(segmentation, str):
@@ -187,7 +164,7 @@ class Segmenter:
         else:
             labels = np.asarray(segmentation)
         advice = f"('slic', {{'compactness': 1.0}}), or use {self.regular!r}"
-        words = f"{self.kind}'s {self.sides_in_words}"
+        words = f"{self.kind}'s sides"
         return relabel(labels, array.shape[:-1], words, self.features, advice)
 
     def _cut(self, array: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
@@ -197,13 +174,13 @@ class Segmenter:
         sides = array.shape[:-1]
         factor = self.factor(sides)
         if factor > 1:
-            array = _block_means(array, factor) / (255 if array.dtype == np.uint8 else 1)
+            array = block_means(array, factor) / (255 if array.dtype == np.uint8 else 1)
         first = array[(0,) * len(sides)]
         if (array == first).all():
             colour = "colour" if self.kind == "image" else "value"
             raise ValueError(
                 f"The {self.kind} must have more than one {colour} for segmentation={name!r}; "
-                f"every {self.element} is {_describe_element(first)}. Use "
+                f"every {self.element} is the same. Use "
                 f"segmentation={self.regular!r} or pass your own labels."
             )
         try:
@@ -245,14 +222,8 @@ def check_cut(
         name, params = segmentation
         check_choice("segmentation", name, tuple(known))
         listed = [*inspect.signature(known[name]).parameters][1:]
-        if listed == ["params"]:  # those of scikit-image
-            from skimage import segmentation as algorithms
-
-            ours = {"image", "start_label", "channel_axis"}
-            listed = [*inspect.signature(getattr(algorithms, name)).parameters]
-            listed = [parameter for parameter in listed if parameter not in ours]
         for key, value in params.items():
-            if key not in listed:
+            if key not in listed and listed != ["params"]:  # those of scikit-image, which checks
                 words = ", ".join(map(repr, listed)) or "none"
                 raise ValueError(
                     f"The parameters in `segmentation` must be those of {name!r}, {words}; got "
@@ -316,21 +287,20 @@ def centres(labels: Labels) -> FloatArray:
     return np.asarray(totals / counts)
 
 
-def _block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
+def run_algorithm(name: str, array: FloatArray, **settings: Any) -> Labels:
+    """The labels that a segmentation of scikit-image finds."""
+    from skimage import segmentation
+
+    return np.asarray(getattr(segmentation, name)(array, **settings))
+
+
+def block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
     """Means over blocks of an array with channels last; edges are repeated to fill the blocks."""
     counts = [-(-n // factor) for n in array.shape[:-1]]
     padding = [(0, k * factor - n) for k, n in zip(counts, array.shape, strict=False)]
     padded = np.pad(array, [*padding, (0, 0)], mode="edge")
     blocks = padded.reshape(*(length for k in counts for length in (k, factor)), -1)
     return np.asarray(blocks.mean(axis=tuple(range(1, 2 * len(counts), 2))))
-
-
-def _describe_element(values: NDArray[Any]) -> str:
-    """A pixel or voxel in a message: one number if its channels are equal, at most four of them."""
-    if (values == values[0]).all():
-        return str(values[0].item())
-    shown = ", ".join(str(value) for value in values[:4].tolist())
-    return f"[{shown}, ...]" if len(values) > 4 else f"[{shown}]"
 
 
 def _unit_range(array: NDArray[Any]) -> FloatArray:
@@ -343,21 +313,6 @@ def _unit_range(array: NDArray[Any]) -> FloatArray:
     if array.dtype.kind == "f" and low >= 0 and high <= 1:
         return values
     return np.asarray((values - low) / (high - low) if high > low else values * 0)
-
-
-def labels_fit(scene: Composite) -> bool:
-    """Whether each element has a label, each label 0 .. p - 1 an element, and p is allowed."""
-    axis, shape = scene.channel_axis, scene.shown.shape
-    sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
-    if scene.labels.dtype != np.intp or scene.labels.shape != sides or scene.labels.min() < 0:
-        return False
-    few = bool(scene.labels.max() < MOST_FEATURES)
-    return few and bool(np.bincount(scene.labels.ravel()).all())
-
-
-def same_kind(scene: Composite) -> bool:
-    """Whether the shown and the hidden array have the same shape and dtype."""
-    return (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
 
 
 # Hiding
@@ -436,16 +391,14 @@ def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
         if rounded.min() < limits.min or rounded.max() > limits.max:
             raise ValueError(
                 f"`hide` must be between {limits.min} and {limits.max} for "
-                f"{_with_article(kind)} of {array.dtype}; got {rounded.min():g} to "
+                f"the {kind} of {array.dtype}; got {rounded.min():g} to "
                 f"{rounded.max():g}."
             )
         return np.asarray(rounded, dtype=array.dtype)
     with np.errstate(over="ignore"):
         cast = np.asarray(values, dtype=array.dtype)
     if not np.isfinite(cast).all():
-        raise ValueError(
-            f"`hide` must fit {_with_article(kind)} of {array.dtype}; its numbers are too large."
-        )
+        raise ValueError(f"`hide` must fit the {kind} of {array.dtype}; its numbers are too large.")
     low, high = cast.min(), cast.max()
     if (low < -1 or high > 2) and array.min() >= 0 and array.max() <= 1:
         raise ValueError(
@@ -455,92 +408,89 @@ def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
     return cast
 
 
-# Rendering
-
-Words = NDArray[Any]  # unsigned integers of the largest size that divides an array's bytes
-_CHUNK = 1 << 17  # words that are rendered for all masks before the next ones; they stay in cache
-
-
-def empty_batch(scene: Any, n: int) -> NDArray[Any]:
-    """An empty batch of n arrays of a `Composite`."""
-    return np.empty((n, *scene.shown.shape), dtype=scene.shown.dtype)
-
-
-def renderer_of(scene: Any) -> WordRenderer:
-    """A fast renderer of a `Composite`."""
-    shown, labels = scene.shown, scene.labels
-    if scene.channel_axis == labels.ndim:  # channels are adjacent: each number gets a label
-        labels = np.repeat(labels[..., None], shown.shape[-1], axis=-1)
-    return word_renderer(shown, scene.hidden, labels)
+# Scenes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class WordRenderer:
-    """An array and its hidden version as words, and the feature of each word."""
+class ArrayScene:
+    """An array cut into features, in the layout and dtype that the model gets."""
 
-    hidden: Words  # (planes, W)
-    change: Words  # (planes, W) shown ^ hidden
-    labels: Labels  # (W,) feature of each word, or of its first byte on an edge
-    edge: NDArray[np.intp]  # (E,) words that several features share
-    edge_labels: Labels  # (K, E) the features of these words
-    edge_bits: Words  # (K, E) the bits of the word that belong to each feature
+    shown: NDArray[Any]  # the array itself
+    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    labels: Labels  # feature of each element, 0 .. p - 1
+    channel_axis: int | None  # the first or the last, None without channels
+
+    def batch(self, n: int) -> NDArray[Any]:
+        """An empty batch of n arrays."""
+        return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
+
+    def renderer(self) -> Renderer:
+        """Writes perturbed arrays; made once and used many times."""
+        labels = self.labels
+        if self.channel_axis == labels.ndim:  # channels are adjacent: each number gets a label
+            labels = np.repeat(labels[..., None], self.shown.shape[-1], axis=-1)
+        word = np.dtype(f"u{self.shown.itemsize}")
+        shown, hidden = (
+            np.ascontiguousarray(numbers).view(word).reshape(-1, labels.size)
+            for numbers in (self.shown, self.hidden)
+        )
+        return Renderer(hidden=hidden, change=shown ^ hidden, labels=labels.ravel())
+
+    def boxes(self) -> tuple[list[tuple[slice, ...]], list[int]]:
+        """The bounding box of each feature, and how many elements it has."""
+        return ndimage.find_objects(self.labels + 1), np.bincount(self.labels.ravel()).tolist()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Renderer:
+    """An array and its hidden version as whole numbers of the same size, and their features."""
+
+    hidden: NDArray[Any]  # (planes, n)
+    change: NDArray[Any]  # (planes, n) shown ^ hidden
+    labels: Labels  # (n,)
 
     def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
         """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
         word = self.hidden.dtype
         tables = np.array([0, -1]).astype(word)[(masks > 0.5).astype(np.intp)]
         arrays = out.reshape(len(out), -1).view(word).reshape(len(out), *self.hidden.shape)
-        room = np.empty_like(self.hidden[0, :_CHUNK])
-        for start in range(0, len(self.labels), _CHUNK):
-            some = slice(start, start + _CHUNK)
-            labels, change, hidden = self.labels[some], self.change[:, some], self.hidden[:, some]
-            edges = slice(*np.searchsorted(self.edge, [start, start + _CHUNK]))
-            edge, bits = self.edge[edges] - start, room[: len(labels)]  # `bits`: mask of one array
-            for table, array in zip(tables, arrays, strict=True):
-                np.take(table, labels, out=bits, mode="clip")
-                if edge.size:
-                    parts = table[self.edge_labels[:, edges]] & self.edge_bits[:, edges]
-                    bits[edge] = np.bitwise_or.reduce(parts, axis=0)
-                written = array[:, some]
-                np.bitwise_and(change, bits, out=written)
-                np.bitwise_xor(written, hidden, out=written)
+        bits = np.empty_like(self.hidden[0])
+        for table, array in zip(tables, arrays, strict=True):
+            np.take(table, self.labels, out=bits, mode="clip")
+            np.bitwise_and(self.change, bits, out=array)
+            np.bitwise_xor(array, self.hidden, out=array)
 
 
-def word_renderer(shown: NDArray[Any], hidden: NDArray[Any], labels: Labels) -> WordRenderer:
-    """Cut an array for rendering; `labels` has the shape of the array, or of one of its planes."""
-    planes = shown.size // labels.size
-    plane_bytes = shown.nbytes // planes
-    word = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if plane_bytes % size == 0)}")
-    narrow = labels.ravel().astype(np.int32)
-    covered = np.repeat(narrow, shown.itemsize).reshape(-1, word.itemsize)
-    first = covered[:, 0].astype(np.intp)
-    edge = np.flatnonzero((covered != first[:, None]).any(axis=1))
-    edge_labels, edge_bits = _parts(covered[edge].astype(np.intp), word)
-    shown_words, hidden_words = (
-        np.ascontiguousarray(numbers).reshape(-1).view(word).reshape(planes, -1)
-        for numbers in (shown, hidden)
-    )
-    return WordRenderer(
-        hidden=hidden_words,
-        change=shown_words ^ hidden_words,
-        labels=first,
-        edge=edge,
-        edge_labels=edge_labels,
-        edge_bits=edge_bits,
-    )
+def array_checks(axes: int) -> dict[str, checks.Check]:
+    """Checks of the fields of an `ArrayScene` with so many axes and perhaps one of channels."""
+    return {
+        "shown": checks.array_of("buif", axes, axes + 1),
+        "hidden": checks.array_of("buif", axes, axes + 1),
+        "labels": checks.array_of("i", axes),
+        "channel_axis": checks.one_of(None, 0, axes),
+    }
 
 
-def _parts(covered: NDArray[np.intp], word: np.dtype[Any]) -> tuple[Labels, Words]:
-    """The features of each edge word, (E, bytes) -> (K, E), and the bits of each one."""
-    labels, bits = [], []
-    left = np.ones(covered.shape, dtype=bool)
-    while left.any():
-        first = left.argmax(axis=1)
-        label = covered[np.arange(len(covered)), first]
-        own = left & (covered == label[:, None])
-        labels.append(label)
-        bits.append((own * np.uint8(255)).astype(np.uint8).view(word).ravel())
-        left &= ~own
-    if not labels:
-        return np.empty((0, 0), dtype=np.intp), np.empty((0, 0), dtype=word)
-    return np.stack(labels), np.stack(bits)
+def _labels_fit(scene: ArrayScene) -> bool:
+    """Whether each element has a label."""
+    axis, shape = scene.channel_axis, scene.shown.shape
+    sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
+    return are_labels(scene.labels, sides)
+
+
+def are_labels(labels: NDArray[Any], shape: tuple[int, ...]) -> bool:
+    """Whether labels have this shape and are 0 .. p - 1, each at least once, and p is allowed."""
+    if labels.dtype != np.intp or labels.shape != shape or labels.min() < 0:
+        return False
+    return bool(labels.max() < checks.MOST_FEATURES and np.bincount(labels.ravel()).all())
+
+
+ARRAY_RULES: Mapping[str, Callable[[Any], bool]] = {
+    "a channel axis if there is one more axis": lambda scene: (
+        (scene.shown.ndim > scene.labels.ndim) == (scene.channel_axis is not None)
+    ),
+    "hidden numbers with the shape and dtype of the shown ones": lambda scene: (
+        (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
+    ),
+    f"a label 0 .. p - 1 for each element, p <= {checks.MOST_FEATURES}": _labels_fit,
+}

@@ -11,8 +11,6 @@ import numpy as np
 from eblime._types import FloatArray, IntArray
 from eblime.protocols import Scene, masks_at
 
-__all__ = ["MaskedNeighbourhood", "MaskedSubject"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MaskedSubject:
@@ -31,7 +29,7 @@ class MaskedSubject:
 class MaskedNeighbourhood:
     """Perturbed inputs given by their masks."""
 
-    scene: Scene
+    scene: Any  # with `inputs(masks)` and `sizes`, or one that renders
     masks: FloatArray  # (N, p)
     exact: bool = True  # a mask determines the score
 
@@ -48,7 +46,7 @@ class MaskedNeighbourhood:
     @property
     def sizes(self) -> Sequence[int]:
         """Batch sizes worth trying, as the scene says."""
-        sizes: Sequence[int] = self._masked_scene().sizes
+        sizes: Sequence[int] = self.scene.sizes
         return sizes
 
     @property
@@ -56,14 +54,10 @@ class MaskedNeighbourhood:
         """The largest of the batch sizes."""
         return max(self.sizes)
 
-    @property
-    def cost(self) -> int:
-        """Inputs that the model is asked about for one mask, as the scene says; 1 by default."""
-        return int(getattr(self.scene, "cost", 1))
-
     def affordable(self, n_inputs: int) -> int:
         """How many masks can be asked with so many inputs, the input itself among them."""
-        return (n_inputs - 1) // self.cost + 1
+        cost: int = getattr(self.scene, "cost", 1)  # inputs for one mask
+        return (n_inputs - 1) // cost + 1
 
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> MaskedNeighbourhood:
         """Add one perturbed input per mask."""
@@ -76,10 +70,10 @@ class MaskedNeighbourhood:
 
     def inputs(self, rows: IntArray) -> Any:
         """A batch of perturbed inputs by number."""
-        return self._masked_scene().inputs(masks_at(self.masks, rows))
+        return self.scene.inputs(masks_at(self.masks, rows))
 
     @property
-    def scope(self) -> Scene:
+    def scope(self) -> Any:
         """The scene: with a mask it decides the perturbed input."""
         return self.scene
 
@@ -88,9 +82,3 @@ class MaskedNeighbourhood:
         bits = np.packbits(masks_at(self.masks, rows) > 0.5, axis=1)
         keys: list[bytes] = bits.view(f"V{bits.shape[1]}").ravel().tolist()
         return keys
-
-    def _masked_scene(self) -> Any:
-        """The scene, which must be able to make inputs from masks."""
-        if not hasattr(self.scene, "inputs"):
-            raise TypeError(f"A {type(self.scene).__name__} cannot make inputs from masks.")
-        return self.scene

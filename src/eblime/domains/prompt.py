@@ -16,12 +16,6 @@ from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.domains.text import find_spans, read_text_file
 
-__all__ = [
-    *("PROMPT", "SEGMENTATIONS", "Prompt", "PromptScene", "Sources", "check_template"),
-    *("open_sources", "part_labels", "read_prompt", "read_sources", "with_answer", "with_part"),
-    "with_parts",
-]
-
 _CUTS: Mapping[str, Any] = {
     "sentence": "sentence",
     "paragraph": re.compile(r"\S.*?(?=\n[^\S\n]*\n|\Z)", re.DOTALL),
@@ -130,16 +124,19 @@ def open_sources(path: Path) -> Any:
     content, suffix = read_text_file(path).removeprefix("\ufeff"), path.suffix.lower()
     if suffix not in (".json", ".jsonl"):
         return content
-    values, whole = [], suffix == ".json"
-    for number, piece in enumerate([content] if whole else content.split("\n"), start=1):
+    pieces = [content] if suffix == ".json" else content.split("\n")
+    values = []
+    for number, piece in enumerate(pieces, start=1):
         try:
             values += [json.loads(piece)] if piece.strip() else []
         except ValueError as error:
-            where = f"{str(path)!r}{'' if whole else f', line {number},'}"
+            where = f"{str(path)!r}, line {number}," if suffix == ".jsonl" else repr(str(path))
             raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
-    if whole and values and not isinstance(values[0], (list, dict)):
+    if suffix == ".jsonl":
+        return values
+    if not values or not isinstance(values[0], (list, dict)):
         raise ValueError(f"`sources`: {str(path)!r} must hold a list, or an object of texts.")
-    return values[0] if whole and values else values
+    return values[0]
 
 
 def read_sources(

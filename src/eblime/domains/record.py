@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 __all__ = ["Command", "Domain", "Item", "Option"]
 
 Lazy = str | Callable[..., Any]  # a function, or "module:name"
+Use = Literal["explainer", "model", "inputs", "result", "run"]
 
 
 class Item(NamedTuple):
@@ -74,8 +75,8 @@ class Option:
         Whether the option must be given.
     many
         Whether the option may be repeated; its value is a list.
-    minimum, maximum
-        Bounds of a number.
+    minimum
+        The smallest number that is allowed.
     choices
         All allowed values; empty if there are others.
     names
@@ -83,6 +84,7 @@ class Option:
     used_by
         "explainer": it is a setting of the explainer. "model": it is a setting of the model's file
         (`normalise`, `activation`, `output`). "inputs": it only says which inputs to read.
+        `--help` has a section for each; "result" and "run" are two more.
     setting
         The setting that it sets, where that has another name. Error messages about the setting
         then name the option.
@@ -110,10 +112,9 @@ class Option:
     required: bool = False
     many: bool = False
     minimum: float | None = None
-    maximum: float | None = None
     choices: Sequence[str] = ()
     names: str = ""
-    used_by: Literal["explainer", "model", "inputs"] = "explainer"
+    used_by: Use = "explainer"
     setting: str | None = None
     parse: Callable[[Any], Any] | None = None
     batch: bool = True
@@ -134,7 +135,7 @@ class Command:
     argument
         Help text of the argument of `eblime explain`: what it may be.
     example
-        An `eblime explain NAME ...` command that works.
+        An `eblime explain NAME ...` command that works; best one that works with `batch`, too.
     items
         (argument, load_model, options) -> list of `Item`, for `eblime explain`. `load_model()`
         returns the model; `options` maps each of the domain's options to its value.
@@ -151,10 +152,10 @@ class Command:
         Default values of shared options that differ, such as {"design": "bernoulli", "top": 10}.
     metavar
         Name of the argument in the usage line.
-    help, batch_help
-        First sentence of `--help`; empty for a general one.
-    batch_argument, batch_example
-        As `argument` and `example`, for `eblime batch`; empty derives them from those.
+    help
+        What `--help` says first; empty for a general sentence.
+    batch_argument
+        As `argument`, for `eblime batch`, if it differs.
 
     Examples
     --------
@@ -182,9 +183,11 @@ class Command:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     metavar: str = "INPUT"
     help: str = ""
-    batch_help: str = ""
     batch_argument: str = ""
-    batch_example: str = ""
+
+
+def _accept_scene(scene: Any) -> None:
+    """Accept every scene; a domain with a lambda could not be sent to other processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -259,7 +262,7 @@ class Domain:
     explainer: Lazy | None = None
     design: Any = "bernoulli"
     kernel: Any = None
-    check_scene: Callable[[Any], None] = lambda scene: None
+    check_scene: Callable[[Any], None] = _accept_scene
     view: Lazy | None = None
     picture: str = "intervals"
     command: Command | str | None = None

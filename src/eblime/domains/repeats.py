@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from eblime._types import IntArray
 
-__all__ = ["Words", "first_equal"]
-
 Words = NDArray[np.uint64]
 _HALF = np.uint64(32)  # bits
 

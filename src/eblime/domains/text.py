@@ -10,22 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._field_checks import MOST_FEATURES, NAMES, check_object, list_of, whole
 from eblime._field_checks import text as text_of
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.domains.record import Domain
-
-__all__ = ["TEXT", "TOKENS", "TextScene", "Tokens", "read_text", "read_text_file"]
 
 TOKENS = ("word", "sentence", "char")
 Tokens = str | re.Pattern[str] | Callable[[str], Any]
@@ -54,8 +50,7 @@ _PATTERNS = {"word": _WORD, "sentence": _SENTENCE, "char": _CHAR}
 _UNSPACED = re.compile("[\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3]{9,}")
 _CHUNK = 20  # tokens per chunk, about as many as in a sentence
 _LONG_SENTENCE = 100  # tokens
-_TOGETHER, _ROOM = 6, 1 << 23  # tokens of a stretch; characters of all versions, about
-_BLOCK = 1 << 22  # tokens of texts that are joined together, about
+_BLOCK = 1 << 20  # tokens of texts that are joined together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -81,42 +76,19 @@ class TextScene:
         return "".join(self.pieces)
 
     def inputs(self, masks: FloatArray) -> list[str]:
-        """One text per mask, joined from ready-made versions of a few tokens each."""
-        versions, starts, columns = _versions(self)
-        step, texts = max(1, _BLOCK // len(columns)), list[str]()
+        """One text per mask."""
+        tokens = [k for k, owner in enumerate(self.owners) if owner >= 0]
+        tails = ["".join(self.pieces[a + 1 : b]) for a, b in pairwise([*tokens, len(self.pieces)])]
+        shown = np.array(
+            [self.pieces[k] + tail for k, tail in zip(tokens, tails, strict=True)], "O"
+        )
+        hidden = np.array([self.mask + tail for tail in tails], "O")
+        owners, start = np.take(self.owners, tokens), "".join(self.pieces[: tokens[0]])
+        step, texts = max(1, _BLOCK // len(tokens)), list[str]()
         for k in range(0, len(masks), step):
-            some = masks[k : k + step]
-            shown = np.zeros((len(some), self.n_features + 1), dtype=np.uint8)
-            np.greater(some, 0.5, out=shown[:, :-1], casting="unsafe")
-            codes = np.packbits(shown.take(columns, axis=1), axis=1)
-            texts += ["".join(row) for row in versions[codes + starts].tolist()]
+            rows = np.where((masks[k : k + step] > 0.5).take(owners, axis=1), shown, hidden)
+            texts += [start + "".join(row) for row in rows.tolist()]
         return texts
-
-
-@lru_cache(maxsize=4)
-def _versions(scene: TextScene) -> tuple[NDArray[Any], IntArray, IntArray]:
-    """Stretches of a few tokens in all their versions, one after the other.
-
-    Also the place of the first version of each stretch, and the features whose 8 bits, the last one
-    for the last token, say which version it is; a number beyond the features for a bit of zero.
-    """
-    room = _ROOM // max(1, sum(map(len, scene.pieces)))
-    most, p = min(_TOGETHER, max(1, room.bit_length() - 1)), scene.n_features
-    versions, starts, columns = list[str](), list[int](), list[int]()
-    stretch, owners = [""], list[int]()
-    for piece, owner in zip((*scene.pieces, ""), (*scene.owners, p), strict=True):
-        if owner == p or (owner >= 0 and len(owners) == most):  # the end, or the next stretch
-            starts.append(len(versions))
-            versions += stretch
-            columns += [p] * (8 - len(owners)) + owners
-            stretch, owners = [""], []
-        if owner < 0:
-            stretch = [known + piece for known in stretch]
-        elif owner < p:
-            stretch = [known + end for known in stretch for end in (scene.mask, piece)]
-            owners.append(owner)
-    every = np.array(versions, dtype=object)
-    return every, np.array(starts, dtype=np.intp), np.array(columns, dtype=np.intp)
 
 
 def read_text_file(path: Path) -> str:
@@ -150,23 +122,18 @@ def read_text(
     if most is not None and count > most and kind != "sentence":
         coarse, coarse_kind = coarser_spans(text, spans, most)
         said = f"{count} different {kind}s" if bag else f"{count} {kind}s"
-        _warn_coarser(said, kind, most, len(coarse), coarse_kind, round(len(spans) / len(coarse)))
+        _warn_coarser(said, kind, most, len(coarse), coarse_kind)
         spans, bag, kind = coarse, False, coarse_kind
     return _scene(text, spans, bag, kind, hide)
 
 
-def _warn_coarser(
-    count: str, kind: str, most: int, n_coarse: int, coarse_kind: str, chunk: int
-) -> None:
+def _warn_coarser(count: str, kind: str, most: int, n: int, coarse: str) -> None:
     """Warn that sentences or chunks are explained instead of the tokens asked for."""
-    if coarse_kind == "sentence":
-        plural, advice = "sentences", 'Set tokens="sentence" to silence this warning, or'
-    else:
-        plural, advice = f"chunks of about {chunk} {kind}s", "Set"
+    silence = 'Set tokens="sentence" to silence this warning, or' if coarse == "sentence" else "Set"
     pattern = {"word": r'tokens=r"\w+"', "char": r'tokens=r"\S"'}.get(kind, "`most=None`")
     warn_user(
-        f"The text has {count}, more than {most}: its {n_coarse} {plural} are explained instead. "
-        f"{advice} {pattern} to explain {kind}s."
+        f"The text has {count}, more than {most}: its {n} {coarse}s are explained instead. "
+        f"{silence} {pattern} to explain {kind}s."
     )
 
 
@@ -186,40 +153,30 @@ def _scene(text: str, spans: Sequence[Span], bag: bool, kind: str, hide: str) ->
     pieces: list[str] = []
     owners: list[int] = []
     feature_of: dict[Any, int] = {}  # a token, or its position -> feature
-    words: list[str] = []  # of each feature
-    counts: list[int] = []  # occurrences of each feature
     end = 0
-    for k, (start, stop) in enumerate(spans):
+    for k, (start, stop) in enumerate([*spans, (len(text), len(text))]):
         if start > end:
             pieces.append(text[end:start])
             owners.append(-1)
-        token = text[start:stop]
-        j = feature_of.setdefault(token if bag else k, len(feature_of))
-        if j == len(words):
-            words.append(token)
-            counts.append(0)
-        counts[j] += 1
-        pieces.append(token)
-        owners.append(j)
+        if k < len(spans):
+            pieces.append(text[start:stop])
+            owners.append(feature_of.setdefault(pieces[-1] if bag else k, len(feature_of)))
         end = stop
-    if end < len(text):
-        pieces.append(text[end:])
-        owners.append(-1)
-    features = _names(words, counts, kind, bag)
+    words = [text[a:b] for a, b in spans]
+    features = _names(list(feature_of) if bag else words, Counter(words), kind, bag)
     return TextScene(features=features, pieces=pieces, owners=owners, mask=hide)
 
 
-def _names(words: Sequence[str], counts: Sequence[int], kind: str, bag: bool) -> list[str]:
+def _names(words: Sequence[str], counts: Counter[str], kind: str, bag: bool) -> list[str]:
     """Names of the features: `word 'refund' x3`, or `word 'refund' #2` for one occurrence."""
-    seen: dict[str, int] = {}
-    total = Counter(words)
+    seen: Counter[str] = Counter()
     names = []
-    for word, count in zip(words, counts, strict=True):
+    for word in words:
         flat = " ".join(word.split())
         shown = flat if len(flat) <= 60 else f"{flat[:59]}…"
-        seen[word] = seen.get(word, 0) + 1
-        again = f" #{seen[word]}" if not bag and total[word] > 1 else ""
-        names.append(f"{kind} '{shown}'{f' x{count}' if count > 1 else again}")
+        seen[word] += 1
+        which = f" x{counts[word]}" if bag else f" #{seen[word]}"
+        names.append(f"{kind} '{shown}'{which if counts[word] > 1 else ''}")
     return names
 
 
@@ -266,37 +223,21 @@ def _spans_of(text: str, tokens: Any) -> list[Span]:
         )
     spans, end = [], 0
     for token in tokens:
-        span = _find(text, token, end) if isinstance(token, str) else _pair(token)
-        if not end <= span[0] < span[1] <= len(text):
+        try:
+            start = text.find(token, end) if isinstance(token, str) else int(token[0])
+            stop = start + len(token) if isinstance(token, str) else int(token[1])
+        except (TypeError, ValueError, IndexError) as error:
+            raise TypeError(
+                f"`tokens` must return strings or pairs (start, end); got {token!r:.60}."
+            ) from error
+        if not end <= start < stop <= len(text):
             raise ValueError(
-                "`tokens` must return pairs (start, end) in order, without overlap and inside the "
-                f"text; got {token}."
+                "`tokens` must return parts of the text, or pairs (start, end), in order and "
+                f"without overlap; got {token!r:.60} after character {end}."
             )
-        spans.append(span)
-        end = span[1]
+        spans.append((start, stop))
+        end = stop
     return spans
-
-
-def _pair(token: Any) -> Span:
-    """Start and end of a token that is not a string."""
-    try:
-        start, end = token
-        return int(start), int(end)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"`tokens` must return strings or pairs (start, end); got {token!r:.60}."
-        ) from error
-
-
-def _find(text: str, token: str, start: int) -> Span:
-    """The first occurrence of a token from a position on."""
-    found = text.find(token, start)
-    if found < 0 or not token:
-        raise ValueError(
-            f"`tokens` must return parts of the text in their order; got {token!r:.60}, "
-            f"which does not occur after character {start}."
-        )
-    return found, found + len(token)
 
 
 _MOST_PIECES = 1 << 22

@@ -26,8 +26,6 @@ from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.models.identity import fingerprint, named
 
-__all__ = ["AnswerCache", "CacheStats", "as_cache", "model_name"]
-
 T = TypeVar("T")
 
 _KEYS = 500  # in one query

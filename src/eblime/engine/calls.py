@@ -7,9 +7,8 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from threading import TIMEOUT_MAX, Lock
@@ -20,22 +19,9 @@ import numpy as np
 from eblime._checks import HUGE, check_count, check_number
 from eblime._types import FloatArray, IntArray
 from eblime.engine.cache import AnswerCache, as_cache
-from eblime.models.asynchronous import AsyncModel, in_thread
+from eblime.models.asynchronous import AsyncModel, in_thread, wait_for
 from eblime.models.conversion import as_scores
 from eblime.protocols import MeanBatch, Model
-
-__all__ = [
-    "Caller",
-    "Calls",
-    "ModelError",
-    "OverBudgetError",
-    "Retry",
-    "call_model",
-    "check_scores",
-    "copy_of",
-    "is_out_of_memory",
-    "model_error",
-]
 
 CacheLike = str | os.PathLike[str] | AnswerCache | None
 _BATCH = "A model is called with a batch of inputs, not with one."
@@ -118,10 +104,7 @@ def as_retry(retry: int | Retry | None) -> Retry | None:
     """A number of repetitions as a `Retry`; 0 and None are none."""
     if retry is None or isinstance(retry, Retry):
         return retry
-    if isinstance(retry, bool) or not isinstance(retry, int):
-        raise TypeError(f"`retry` must be a whole number or a `Retry`; got {retry!r}.")
-    if retry < 0:
-        raise ValueError(f"`retry` must be >= 0; got {retry}.")
+    check_count("retry", retry, minimum=0)
     return Retry(times=retry) if retry else None
 
 
@@ -233,12 +216,10 @@ def check_scores(
     *,
     width: int | None = None,
     columns: Sequence[int] = (),
-    fetch: Callable[[Any], Any] = np.asarray,
 ) -> FloatArray:
     """The scores of perturbed inputs by number, or of n inputs: (n, outputs), checked.
 
-    `width` is the number of outputs, if known; `columns` are those to keep, all if empty; `fetch`
-    brings what the model returned into main memory.
+    `width` is the number of outputs, if known; `columns` are those to keep, all if empty.
     """
     n = rows if isinstance(rows, int) else len(rows)
     shape = tuple(getattr(returned, "shape", None) or np.shape(returned))
@@ -256,14 +237,9 @@ def check_scores(
             f"input itself and {outputs} for {_place(rows)}."
         )
     try:
-        raw = fetch(returned[:, list(columns)] if columns and len(shape) == 2 else returned)
-        if np.iscomplexobj(raw):
-            raise TypeError("they are complex")
+        found = returned[:, list(columns)] if columns and len(shape) == 2 else returned
         # a copy: the model may fill the same array again at its next call
-        scores = np.array(raw, dtype=np.float64).reshape(n, -1)
-    except (TypeError, ValueError) as error:
-        message = f"The model must return real numbers; for {_place(rows)} it did not: {error}."
-        raise ModelError(message) from error
+        scores = np.array(found, dtype=np.float64).reshape(n, -1)
     except Exception as error:
         raise model_error(rows, error) from error
     if not max(scores.max(), -scores.min()) <= HUGE:  # never so with a NaN
@@ -294,14 +270,12 @@ class OverBudgetError(Exception):
 class Caller:
     """Calls one model with batches: with a timeout, with retries, and in the background.
 
-    `sent` counts the inputs of every attempt, and none is made beyond `limit`. If `plain`, the
-    model may be called in its own way, such as on its device.
+    `sent` counts the inputs of every attempt, and none is made beyond `limit`.
     """
 
     def __init__(self, model: Model, calls: Calls, limit: int = sys.maxsize) -> None:
         self.model, self.calls, self.limit, self.sent = model, calls, limit, 0
-        self._retry, self._lock = as_retry(calls.retry) if calls.retry else None, Lock()
-        self.plain = calls.plain
+        self._retry, self._lock = as_retry(calls.retry), Lock()
 
     def count(self, n: int) -> None:
         """Count n inputs that the model is asked about; refuse them beyond the limit."""
@@ -312,11 +286,7 @@ class Caller:
 
     def start(self, batch: Any, n: int) -> Future[Any]:
         """`answer` in the background."""
-        several = isinstance(batch, MeanBatch)
-        self.count(batch.n_inputs if several else n)
-        plain = self.calls.timeout is None and self._retry is None and not several
-        if plain and isinstance(self.model, AsyncModel):
-            return self.model.submit(batch)
+        self.count(batch.n_inputs if isinstance(batch, MeanBatch) else n)
         return in_thread(partial(self.answer, counted=True), batch, n)
 
     def answer(self, batch: Any, n: int, *, counted: bool = False) -> Any:
@@ -330,8 +300,7 @@ class Caller:
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                given = batch if self._retry is None else copy_of(batch)
-                return self.model(given) if self.calls.timeout is None else self._wait(given)
+                return self._call(batch if self._retry is None else copy_of(batch))
             except Exception as error:
                 failures += 1
                 if self._retry is None or not self._retry.again(error, failures):
@@ -343,19 +312,14 @@ class Caller:
                 pause = max(self._retry.pause(failures), _retry_after(error))
                 time.sleep(min(pause, TIMEOUT_MAX))
 
-    def _wait(self, batch: Any) -> Any:
-        """One call, for as long as it may take."""
-        timeout, model = self.calls.timeout, self.model
-        assert timeout is not None
-        future = model.submit(batch) if isinstance(model, AsyncModel) else in_thread(model, batch)
-        try:
-            return future.result(min(timeout, TIMEOUT_MAX))
-        except NotYet:
-            if future.done():  # it answered just now, or raised a TimeoutError of its own
-                return future.result()
-            raise TimeoutError(f"no answer within the timeout of {timeout:g} s") from None
-        finally:
-            future.cancel()
+    def _call(self, batch: Any) -> Any:
+        """What the model returns in one call, for as long as it may take."""
+        model, timeout = self.model, self.calls.timeout
+        if timeout is None:
+            return model(batch)
+        if isinstance(model, AsyncModel):
+            return wait_for(model.submit(batch), timeout)
+        return wait_for(in_thread(model, batch), timeout)
 
 
 def call_model(caller: Caller, batch: Any, n: int) -> FloatArray:

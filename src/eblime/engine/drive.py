@@ -25,11 +25,6 @@ from eblime.models.conversion import join_batches
 from eblime.protocols import Scene, Subject
 from eblime.stopping.rule import FIRST
 
-__all__ = [
-    *("Inline", "answer", "ask", "drive", "group_size", "output_of_input", "run"),
-    "score_of_input",
-]
-
 _MAX_ROWS = 32_768  # perturbed inputs in one call
 _MAX_SESSIONS = 256  # sessions that share calls
 _IN_TURN = 8  # with a stop rule: as many times more sessions take turns, so that calls stay full

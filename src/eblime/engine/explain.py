@@ -15,15 +15,13 @@ from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers, Proposal
-from eblime.designs.rounds import OneShot, OwnLaw, as_design, rows_of
+from eblime.designs.rounds import OneShot, as_design, rows_of
 from eblime.engine.drive import run
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
 from eblime.engine.state import State, whole_scene
 from eblime.protocols import Composite, Design, Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
-
-__all__ = ["Source", "explain", "explanations", "fit_together", "source_of"]
 
 _MOST_MASKS = 10_000_000  # of an explanation that is continued
 
@@ -222,9 +220,9 @@ class _More:
         left = self.total - answers.n_masks
         if left <= 0:
             return None
-        if isinstance(self.design, OwnLaw):
-            return left
         if isinstance(self.design, OneShot):
+            if self.design.masks is None:
+                return left
             drawn = self.design.masks(rng, left + 2, answers.n_features)
             masks = np.asarray(drawn.masks if isinstance(drawn, Proposal) else drawn)
             begin = 0  # without the input itself and its complement, which were asked

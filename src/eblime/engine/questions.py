@@ -18,8 +18,6 @@ from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels, columns_of
 from eblime.protocols import INPUT_ITSELF, Neighbourhood, Scene
 
-__all__ = ["PendingReply", "Question", "Remembered", "Reply", "open_cache", "open_model"]
-
 OVER_BUDGET = "the number of model calls allowed by max_calls was reached"
 INTERRUPTED = "interrupted by the user"
 _NEAR = 1e-3  # of the range of an output: how far two answers of one model to one input may differ

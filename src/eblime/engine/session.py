@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 
 from eblime._types import RNGLike
-from eblime.designs.rounds import OneShot, OwnLaw, as_design, first_look, in_rounds, rows_of
+from eblime.designs.rounds import OneShot, as_design, first_look, in_rounds, rows_of
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, begin
 from eblime.protocols import Design, Subject
 from eblime.stopping.rule import Rule, Verdict, is_due, next_total
-
-__all__ = ["Session", "design_of"]
 
 
 class Session:
@@ -39,7 +37,7 @@ class Session:
     def __init__(self, state: State, design: Design) -> None:
         self.state = state
         self.error: BaseException | None = None
-        self._design, self._one_shot = design, isinstance(design, (OneShot, OwnLaw))
+        self._design, self._one_shot = design, isinstance(design, OneShot)
         self._began = state.start  # of the last round
         self.question: Question | None = self._next_question()
 

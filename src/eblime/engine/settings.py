@@ -18,8 +18,6 @@ from eblime.protocols import Kernel, Method, Scene, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
 
-__all__ = ["LoopSettings", "check_max_masks", "method_for", "rule_name", "stop_settings"]
-
 _MAX_MASKS = 5000  # with a stop rule, unless the user says otherwise
 
 

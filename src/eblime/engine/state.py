@@ -28,8 +28,6 @@ from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Scene, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
 
-__all__ = ["State", "begin", "whole_scene"]
-
 
 def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
     """The state before the first question."""

@@ -11,20 +11,6 @@ from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.scores import Box, Region, Score, parse_score
 
-__all__ = [
-    "Labels",
-    "Target",
-    "Targets",
-    "check_labels",
-    "check_targets",
-    "class_number",
-    "columns_of",
-    "output_label",
-    "scores_of",
-    "target_of",
-    "top_outputs",
-]
-
 Target = int | str | Box | Region | None
 Targets = int | Sequence[int | str | Box | Region]
 Labels = Sequence[str] | Mapping[int, str]

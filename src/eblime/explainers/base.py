@@ -25,8 +25,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["BaseExplainer", "Question", "list_settings"]
-
 Asks = TypeVar("Asks", bound=Callable[..., Any])
 
 

@@ -25,8 +25,6 @@ from eblime.protocols import Method
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
-__all__ = ["MethodSpec", "System", "compare", "compare_with", "parse_methods"]
-
 
 @runtime_checkable
 class System(Protocol):

@@ -12,8 +12,6 @@ from eblime.domains.record import Domain
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Subject
 
-__all__ = ["Explainer"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explainer(BaseExplainer):

@@ -24,8 +24,6 @@ from eblime.models.conversion import on_cpu
 from eblime.results.explanation import Explanation
 from eblime.scores import Reader, Score, restore_score
 
-__all__ = ["ImageExplainer"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ImageExplainer(BaseExplainer):

@@ -39,8 +39,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["PromptExplainer"]
-
 _MAX_MASKS = 2_000  # prompts, with a stop rule: they cost time or money
 _COLUMNS = ("question", "answer", "sources")
 

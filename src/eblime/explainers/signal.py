@@ -13,8 +13,6 @@ from eblime.domains.signal.scene import Hide, check_settings, read_signal
 from eblime.explainers.base import BaseExplainer
 from eblime.models.signal import LAYOUTS, SignalModel
 
-__all__ = ["SignalExplainer"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SignalExplainer(BaseExplainer):
@@ -102,5 +100,4 @@ class SignalExplainer(BaseExplainer):
             rate=self.rate,
             channels=self.channels,
         )
-        self.model.check(scene.signal.shape[1:] if scene.flat else scene.signal.shape)
         return MaskedSubject(scene=scene)

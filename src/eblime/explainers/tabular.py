@@ -18,8 +18,6 @@ from eblime.domains.tabular.row import REPRESENTATIONS, TableSubject, open_row
 from eblime.explainers.base import BaseExplainer
 from eblime.methods.regression import as_method
 
-__all__ = ["TabularExplainer"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TabularExplainer(BaseExplainer):

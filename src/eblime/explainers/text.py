@@ -12,8 +12,6 @@ from eblime.domains.tabular.row import as_mapping
 from eblime.domains.text import TOKENS, Tokens, read_text
 from eblime.explainers.base import BaseExplainer
 
-__all__ = ["TextExplainer"]
-
 _MOST_FEATURES = 500  # a text with more words or characters is cut into sentences or chunks
 
 

@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 
 from eblime.domains.composite import Channels, Hide, Segmentation
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.volume.reading import VOLUME_ENDINGS, read_scan
+from eblime.domains.readers import VOLUME_ENDINGS, read_scan
 from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume
 from eblime.explainers.base import BaseExplainer
-
-__all__ = ["VolumeExplainer"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

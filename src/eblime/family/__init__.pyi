@@ -1,5 +1,7 @@
 from eblime.family.active import Search as Search
 from eblime.family.active import UnRAVEL as UnRAVEL
+from eblime.family.focused import Focused as Focused
+from eblime.family.focused import Information as Information
 from eblime.family.mixture import DMMMEN as DMMMEN
 from eblime.family.mixture import Component as Component
 from eblime.family.mixture import RegressionMixture as RegressionMixture

@@ -27,8 +27,6 @@ from eblime.laws import normal_law
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation, NotRefitted
 
-__all__ = ["Search", "UnRAVEL"]
-
 ACQUISITIONS = ("FUR", "UR")
 _CANDIDATES = 400
 _REFIT = 5  # points between fits of the parameters

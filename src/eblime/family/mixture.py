@@ -33,8 +33,6 @@ from eblime.laws import Draws, DrawsLaw
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
-__all__ = ["DMMMEN", "Component", "RegressionMixture", "fit_mixture"]
-
 _STARTS = 4  # random states that are tried
 _TRIAL = 60  # sweeps of each
 _INTERCEPT = 0.01  # prior precision of an intercept, in units of 1 / sigma^2

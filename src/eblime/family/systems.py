@@ -33,12 +33,6 @@ from eblime.stopping.lars import LarsStable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    *("DLIME", "SLIME", "AveragedExplanation", "AveragedLIME", "NumberRows"),
-    *("averaged", "explanation_like", "provenance"),
-]
-
-
 _MOST_ROWS = 20_000  # the distances between all pairs of rows must fit into memory
 
 

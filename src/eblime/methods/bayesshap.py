@@ -10,17 +10,13 @@ import numpy as np
 from eblime._checks import check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.derived import AffineLaw
 from eblime.core.laws import PointValue
 from eblime.core.mixture import Mixture, NoiseVariance
 from eblime.core.pairs import find_pairs
-from eblime.core.spectrum import Response, Spectrum, decompose, respond
 from eblime.kernels import shapley
-from eblime.methods.common import bayesian_posterior, evidence_of
+from eblime.methods.common import Regression, bayesian_posterior, regress
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
-
-__all__ = ["BayesSHAP"]
 
 _FLAT = 1e-9  # a ridge parameter that does not matter
 
@@ -101,10 +97,9 @@ class BayesSHAP:
 
     def _free(self, answers: Answers) -> Posterior:
         """Posterior with a free intercept."""
-        spectrum = decompose(answers.masks, answers.weights, flat=True)
-        response = respond(spectrum, answers.scores, standardize=True)
-        mixture = self._mixture(answers.masks, spectrum, response)
-        posterior = bayesian_posterior(self.name, answers, spectrum, response, mixture)
+        [problem] = regress([answers], flat=True)
+        mixture = self._mixture(answers.masks, problem)
+        posterior = bayesian_posterior(self.name, problem, mixture)
         return replace(posterior, estimand="linear fit by the Shapley kernel, free intercept")
 
     def _exact_at_ends(
@@ -117,10 +112,10 @@ class BayesSHAP:
         left = answers.scores - hidden - share * masks.sum(axis=1)
         if not inside.any():  # only the ends were asked, or there is a single feature
             inside, left = np.ones(len(masks)), left if p > 1 else np.zeros(len(masks))
-        spectrum = decompose(masks @ basis, inside, flat=False)
-        response = respond(spectrum, left, standardize=True)
-        mixture = self._mixture(masks, spectrum, response)
-        law = AffineLaw(base=mixture, matrix=basis, offset=np.full(p, share))
+        contrasts = replace(answers, masks=masks @ basis, scores=left, weights=inside)
+        [problem] = regress([contrasts], flat=False)
+        mixture = self._mixture(masks, problem)
+        law = replace(mixture, matrix=basis, offset=np.full(p, share))
         extras: dict[str, ScalarLaw] = {
             "lam": mixture.lam,
             "sigma2": NoiseVariance(mixture=mixture),
@@ -130,16 +125,15 @@ class BayesSHAP:
             law, answers, method=self.name, estimand="Shapley values", extras=extras
         )
 
-    def _mixture(self, masks: FloatArray, spectrum: Spectrum, response: Response) -> Mixture:
+    def _mixture(self, masks: FloatArray, problem: Regression) -> Mixture:
         """Law of the coefficients: flat where the masks determine them, else a ridge."""
+        spectrum = problem.spectrum
         reached, n = len(spectrum.d), len(spectrum.root)
         flat = self.ridge is None and n - spectrum.flat > len(spectrum.basis)
         pairs = find_pairs(masks[spectrum.rows]) if flat and n > 2 * reached else None
-        a = -reached / 2 if flat else 0.0
-        evidence = evidence_of(spectrum, response, a=a, b=0.0, pairs=pairs)
+        evidence = replace(problem, pairs=pairs).evidence(a=-reached / 2 if flat else 0.0)
         value = _FLAT if flat else 1.0 if self.ridge is None else float(self.ridge)
-        lam = PointValue(value=value)
-        return Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
+        return problem.law(PointValue(value=value), evidence)
 
 
 def _ends(answers: Answers) -> tuple[float, float] | None:

@@ -25,11 +25,9 @@ from eblime.core.fit_quality import is_constant, leave_one_out, power_of_two
 from eblime.core.laws import PointValue, normal_law
 from eblime.core.pairs import find_pairs
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
-from eblime.methods.common import LINEAR_FIT, fixed_ridge, held_out
+from eblime.methods.common import LINEAR_FIT, held_out, regress
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
-
-__all__ = ["BayLIME"]
 
 Numbers = float | Sequence[float]
 MODES = ("non-informative", "partial", "full")
@@ -195,10 +193,9 @@ class BayLIME:
 def _errors(centre: FloatArray, scales: FloatArray, lam: float, answers: Answers) -> FloatArray:
     """Each answer predicted by the fit to all others, at the fitted precisions."""
     masks, left = answers.masks * scales, answers.scores - answers.masks @ centre
-    spectrum = decompose(masks, answers.weights, flat=True)
-    law = fixed_ridge(spectrum, respond(spectrum, left, standardize=True), lam)
+    [problem] = regress([replace(answers, masks=masks, scores=left)], flat=True)
     pairs = find_pairs(answers.masks)
-    return leave_one_out(masks, left, answers.weights, law, flat=True, pairs=pairs)
+    return leave_one_out(masks, left, answers.weights, problem.fixed(lam), flat=True, pairs=pairs)
 
 
 def _numbers(name: str, value: Any) -> float | tuple[float, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
-from eblime.core.derived import DECIDED, StretchedLaw, local_noise_factors, noise_factors
+from eblime.core.derived import DECIDED, local_noise_factors, noise_factors, stretch
 from eblime.core.fit_quality import (
     HeldOut,
     from_others,
@@ -21,7 +21,7 @@ from eblime.core.fit_quality import (
     share_of_others,
     without_each,
 )
-from eblime.core.lam import Evidence
+from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import PointMass, PointValue
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
@@ -30,24 +30,16 @@ from eblime.core.spectrum import (
     Response,
     Spectrum,
     centred_rows,
+    decompose,
+    design_effect,
     effective_size,
     is_well_conditioned,
     reflection,
     rescale,
+    respond,
 )
 from eblime.posterior import Posterior
 from eblime.protocols import Law, ScalarLaw
-
-__all__ = [
-    "LINEAR_FIT",
-    "allow_unequal_noise",
-    "bayesian_posterior",
-    "evidence_of",
-    "fixed_ridge",
-    "held_out",
-    "local_posterior",
-    "point_posterior",
-]
 
 _MET = 1e-10  # share of a row that counts as met by the masks alone
 _LEAST_PENALTY = 1e-3  # of lambda
@@ -56,73 +48,121 @@ _WIDE = 100  # features from which on leverages have six digits
 LINEAR_FIT = "weighted linear fit, "  # how the estimand of every regression begins
 
 
-def evidence_of(
-    spectrum: Spectrum,
-    response: Response,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regression:
+    """The weighted regression of one target, before anything about lambda."""
+
+    answers: Answers
+    spectrum: Spectrum
+    response: Response
+    pairs: Pairs | None = None  # complements, of which only the odd part counts
+    effect: float = 1.0  # how many masks count as one (`design_effect`)
+
+    def evidence(self, *, a: float = 0.0, b: float = 0.0) -> Evidence:
+        """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out.
+
+        Constant scores give a point mass whatever Q is, and Q is set to one.
+        """
+        spectrum, response = self.spectrum, self.response
+        df = 2 * a + (spectrum.count - spectrum.flat) / self.effect
+        floor = 2 * b + response.residual if response.unit else 1.0
+        evidence = Evidence(d=spectrum.d, k=response.k, floor=floor, df=df)
+        if self.pairs is None or not response.unit:
+            return evidence
+        df = 2 * a + spectrum.count / 2 / self.effect
+        return odd_evidence(evidence, spectrum, response, self.pairs, df=df)
+
+    def law(self, lam: LambdaLaw, evidence: Evidence, matrix: FloatArray | None = None) -> Mixture:
+        """The law of the coefficients, or of `matrix @ coefficients`."""
+        unit = self.response.unit
+        return Mixture(
+            basis=self.spectrum.basis, evidence=evidence, lam=lam, unit=unit, matrix=matrix
+        )
+
+    def fixed(self, lam: float, *, penalised: bool = False) -> Mixture:
+        """The law at one lambda, with an improper prior of sigma^2.
+
+        With a penalised intercept, the first coefficient is not an importance.
+        """
+        matrix = np.eye(len(self.spectrum.basis))[1:] if penalised else None
+        return self.law(PointValue(value=lam), self.evidence(), matrix)
+
+
+def regress(
+    answers: Sequence[Answers],
     *,
-    a: float,
-    b: float,
-    pairs: Pairs | None = None,
-    effect: float = 1.0,
-) -> Evidence:
-    """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out.
+    flat: bool,
+    standardize: bool = True,
+    penalised: bool = False,
+    corrected: bool = False,
+) -> list[Regression]:
+    """The regression of each target; those that share their masks share the decomposition.
 
-    Constant scores give a point mass whatever Q is, and Q is set to one. With `pairs`, the lack of
-    fit is that of the odd parts. N masks count as `N / effect` (`design_effect`).
+    Parameters
+    ----------
+    answers
+        The targets.
+    flat
+        Whether a free intercept is integrated out.
+    standardize
+        Whether scores are divided by their weighted spread.
+    penalised
+        Whether a first column of ones is added to the masks.
+    corrected
+        Whether complementary pairs and uneven draws count as fewer masks.
     """
-    n = spectrum.count
-    df = 2 * a + (n - spectrum.flat) / effect
-    floor = 2 * b + response.residual
-    if not response.unit:
-        return Evidence(d=spectrum.d, k=response.k, floor=1.0, df=df)
-    evidence = Evidence(d=spectrum.d, k=response.k, floor=floor, df=df)
-    if pairs is None:
-        return evidence
-    return odd_evidence(evidence, spectrum, response, pairs, df=2 * a + n / 2 / effect)
-
-
-def fixed_ridge(spectrum: Spectrum, response: Response, lam: float, *, hidden: int = 0) -> Mixture:
-    """The law of the coefficients at one lambda, with an improper prior of sigma^2."""
-    return Mixture(
-        basis=spectrum.basis,
-        evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
-        lam=PointValue(value=lam),
-        unit=response.unit,
-        hidden=hidden,
-    )
+    known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float]] = {}
+    found = []
+    for target in answers:
+        key = (id(target.masks), id(target.weights))
+        if key not in known:
+            columns, pairs, effect = target.masks, None, 1.0
+            if penalised:
+                columns = np.column_stack([np.ones(len(columns)), columns])
+            spectrum = decompose(columns, target.weights, flat=flat)
+            if corrected:
+                effect = design_effect(spectrum, target.sampling)
+            if corrected and flat:
+                every = spectrum.rows.all()
+                pairs = find_pairs(columns if every else columns[spectrum.rows])
+            known[key] = spectrum, pairs, effect
+        spectrum, pairs, effect = known[key]
+        response = respond(spectrum, target.scores, standardize=standardize)
+        found.append(
+            Regression(
+                answers=target, spectrum=spectrum, response=response, pairs=pairs, effect=effect
+            )
+        )
+    return found
 
 
 def bayesian_posterior(
-    name: str,
-    answers: Answers,
-    spectrum: Spectrum,
-    response: Response,
-    mixture: Mixture,
-    *,
-    law: Law | None = None,
+    name: str, problem: Regression, mixture: Mixture, *, law: Law | None = None
 ) -> Posterior:
     """Assemble the posterior from its mixture; `law` replaces the exact law of beta, if given."""
     extras: dict[str, ScalarLaw] = {"lam": mixture.lam, "sigma2": NoiseVariance(mixture=mixture)}
-    intercept = _intercept(spectrum, response, mixture)
-    if intercept is not None:
-        extras["intercept"] = intercept
+    spectrum, response, penalised = problem.spectrum, problem.response, mixture.matrix is not None
+    if penalised:  # the intercept is the coefficient of a column of ones
+        first = np.eye(len(mixture.basis))[0]
+        extras["intercept"] = Intercept(law=mixture.along(first, noise=0.0, offset=0.0))
+    elif spectrum.flat:  # `y_bar - z_bar' beta` plus noise of variance sigma^2 / sum w
+        noise = 1 / float(spectrum.root @ spectrum.root)
+        mean = mixture.along(-spectrum.centre, noise=noise, offset=response.mean)
+        extras["intercept"] = Intercept(law=mean)
     coefficients = mixture.coefficients
     if law is not None and response.unit:
         coefficients = law.mean / response.unit
-    posterior = _assemble(name, answers, spectrum, response, mixture, coefficients)
-    if mixture.hidden:
+    posterior = _assemble(name, problem, mixture, coefficients)
+    if penalised:
         posterior = replace(posterior, estimand=f"{LINEAR_FIT}penalised intercept")
     return replace(posterior, law=mixture if law is None else law, extras=extras)
 
 
 def local_posterior(
     name: str,
-    answers: Answers,
-    spectrum: Spectrum,
-    response: Response,
+    problem: Regression,
     law: LocalMixture,
     *,
-    pairs: Pairs | None,
     unequal: bool,
     errors: Callable[[Answers], FloatArray],
 ) -> Posterior:
@@ -131,30 +171,30 @@ def local_posterior(
     `unequal` allows for unequal noise. `errors` are held out where there are hardly more masks than
     features, or fewer.
     """
+    answers, spectrum, response = problem.answers, problem.spectrum, problem.response
     extras: dict[str, Callable[[], ScalarLaw]] = {
         "lam": partial(_local_lambda, law),
         "sigma2": partial(_local_noise, law),
     }
     if spectrum.flat:
-        noise = 1 / float(spectrum.root @ spectrum.root)
-        extras["intercept"] = partial(
-            _local_intercept, law, centre=spectrum.centre, mean=response.mean, noise=noise
-        )
+        extras["intercept"] = partial(_local_intercept, law, problem)
     coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
-    posterior = _assemble(name, answers, spectrum, response, law, coefficients)
+    posterior = _assemble(name, problem, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
-        missed, squares = _leave_out(spectrum, response, law, coefficients, pairs)
-        held = HeldOut.known(_r2_of_rows(spectrum, response, missed, pairs))
+        missed, squares = _leave_out(problem, law, coefficients)
+        held = HeldOut.known(_r2_of_rows(problem, missed))
         if unequal:
             law = law.stretch(local_noise_factors(law, squares))
     else:
         held = held_out(answers, errors)
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
-            scales, groups = np.exp(-law.fitted / 2), pair_numbers(answers.masks)
-            scaled, masks = rescale(spectrum, scales), answers.masks * scales
-            law = law.stretch(
-                noise_factors(scaled, response, law.base, masks, answers.scores, groups)
+            scales = np.exp(-law.fitted / 2)
+            scaled = replace(
+                problem,
+                answers=replace(answers, masks=answers.masks * scales),
+                spectrum=rescale(spectrum, scales),
             )
+            law = law.stretch(_factors(scaled, law.base, pair_numbers(answers.masks)))
     return replace(posterior, law=law, extras=Deferred(extras), held_out=held)
 
 
@@ -192,25 +232,20 @@ def _local_noise(law: LocalMixture) -> ScalarLaw:
     return NoiseVariance(mixture=law.base)
 
 
-def _local_intercept(
-    law: LocalMixture, *, centre: FloatArray, mean: float, noise: float
-) -> Intercept:
+def _local_intercept(law: LocalMixture, problem: Regression) -> Intercept:
     """The posterior of the intercept.
 
     It has the spread that the fitted precisions give it, about the value at which the posterior
     means of the importances put it.
     """
-    scales = np.exp(-law.fitted / 2)
-    moved = centre @ (scales * law.base.mean - law.mean)
-    return Intercept(law=law.base.along(-centre * scales, noise=noise, offset=mean + float(moved)))
+    spectrum, scales = problem.spectrum, np.exp(-law.fitted / 2)
+    offset = problem.response.mean + float(spectrum.centre @ (scales * law.base.mean - law.mean))
+    noise = 1 / float(spectrum.root @ spectrum.root)
+    return Intercept(law=law.base.along(-spectrum.centre * scales, noise=noise, offset=offset))
 
 
 def _leave_out(
-    spectrum: Spectrum,
-    response: Response,
-    law: LocalMixture,
-    coefficients: FloatArray,
-    pairs: Pairs | None,
+    problem: Regression, law: LocalMixture, coefficients: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Residuals of each row without itself and its partner, (n,), for well-conditioned masks.
 
@@ -226,6 +261,7 @@ def _leave_out(
     the fit too far for a derivative: its residual is that of the ridge regression itself, for which
     the formula is exact. The rows are done in blocks that stay in the cache.
     """
+    spectrum, pairs = problem.spectrum, problem.pairs
     evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
     sigma2 = float(evidence.q(np.array([lam]))[0]) / (evidence.df - 2)
     precision = 1 / (law.basis**2 @ (1 / (evidence.d + lam)))  # of each coefficient in turn
@@ -238,7 +274,7 @@ def _leave_out(
     spread = exact.astype(single)
     moved = coefficients - exact @ (law.basis @ (np.sqrt(evidence.d) * evidence.k) / scales)
     most = share_of_others(spectrum.root**2) if spectrum.flat else np.ones(n)
-    missed = centred_rows(spectrum, response.y - spectrum.masks @ coefficients)
+    missed = centred_rows(spectrum, problem.response.y - spectrum.masks @ coefficients)
     axis, move = reflection(spectrum, spectrum.masks)
     opens = np.zeros(n + 1, dtype=bool)
     if pairs is not None:
@@ -272,44 +308,33 @@ def _leave_out(
     return missed, squares
 
 
-def _r2_of_rows(
-    spectrum: Spectrum, response: Response, missed: FloatArray, pairs: Pairs | None
-) -> float:
+def _r2_of_rows(problem: Regression, missed: FloatArray) -> float:
     """Held-out R^2 of the rows that are `missed`; NaN for scores that are constant."""
-    root, y = spectrum.root, centred_rows(spectrum, response.y)
+    spectrum = problem.spectrum
+    root, y = spectrum.root, centred_rows(spectrum, problem.response.y)
     if not spectrum.flat:
         y = y - root * (root @ y) / (root @ root)
     if not y.any() or is_constant(y / root):
         return np.nan
-    total = root * from_others(y / root, root**2, pairs)
+    total = root * from_others(y / root, root**2, problem.pairs)
     return 1 - float(np.sum(missed**2) / np.sum(total**2))
 
 
-def point_posterior(
-    name: str, answers: Answers, spectrum: Spectrum, response: Response, mixture: Mixture
-) -> Posterior:
+def point_posterior(name: str, problem: Regression, mixture: Mixture) -> Posterior:
     """Assemble the result of a method that gives the mean of a mixture as a point estimate."""
     beta = mixture.mean
     beta.flags.writeable = False
-    intercept = response.mean - float(spectrum.centre @ beta)
-    posterior = _assemble(name, answers, spectrum, response, mixture, mixture.coefficients)
+    intercept = problem.response.mean - float(problem.spectrum.centre @ beta)
     return replace(
-        posterior,
+        _assemble(name, problem, mixture, mixture.coefficients),
         law=PointMass(mean=beta, method=name),
         extras={"lam": mixture.lam, "intercept": PointValue(value=intercept)},
     )
 
 
-def _assemble(
-    name: str,
-    answers: Answers,
-    spectrum: Spectrum,
-    response: Response,
-    law: Law,
-    coefficients: FloatArray,
-) -> Posterior:
+def _assemble(name: str, problem: Regression, law: Law, coefficients: FloatArray) -> Posterior:
     """The posterior of a regression; R^2 is that of the coefficients."""
-    held = None
+    held, answers, spectrum = None, problem.answers, problem.spectrum
     if isinstance(law, Mixture):
         held = held_out(answers, partial(_ridge_errors, law, spectrum.flat))
     return Posterior(
@@ -317,48 +342,41 @@ def _assemble(
         estimand=f"{LINEAR_FIT}{'free' if spectrum.flat else 'no'} intercept",
         method=name,
         n_masks=len(spectrum.rows),
-        r2=_surrogate_r2(spectrum, response, coefficients),
+        r2=_surrogate_r2(problem, coefficients),
         ess=effective_size(spectrum.root**2),
         held_out=held,
         score_range=score_range(answers.scores, answers.weights),
     )
 
 
-def allow_unequal_noise(
-    posterior: Posterior, spectrum: Spectrum, response: Response, answers: Answers
-) -> Posterior:
+def allow_unequal_noise(posterior: Posterior, problem: Regression) -> Posterior:
     """Stretch the law of the importances to a variance that allows for unequal noise.
 
     The extras (lambda, sigma^2, the intercept) keep their laws.
     """
-    law, masks = posterior.law, answers.masks
+    law = posterior.law
     assert isinstance(law, Mixture)
-    if not response.unit or len(spectrum.root) < 2:
+    if not problem.response.unit or len(problem.spectrum.root) < 2:
         return posterior
-    factors = noise_factors(spectrum, response, law, masks, answers.scores, pair_numbers(masks))
-    return replace(posterior, law=StretchedLaw(law=law, factors=factors))
+    factors = _factors(problem, law, pair_numbers(problem.answers.masks))
+    return replace(posterior, law=stretch(law, factors))
 
 
-def _surrogate_r2(spectrum: Spectrum, response: Response, coefficients: FloatArray) -> float:
+def _factors(problem: Regression, law: Mixture, groups: IntArray) -> FloatArray:
+    """`noise_factors` of a regression, (p,)."""
+    masks, scores = problem.answers.masks, problem.answers.scores
+    return noise_factors(problem.spectrum, problem.response, law, masks, scores, groups)
+
+
+def _surrogate_r2(problem: Regression, coefficients: FloatArray) -> float:
     """Weighted R^2 of the surrogate; 1 for constant scores that it fits, as in scikit-learn."""
-    y, root = response.y, spectrum.root
+    spectrum, y, root = problem.spectrum, problem.response.y, problem.spectrum.root
     total = y if spectrum.flat else y - root * (root @ y) / (root @ root)
     missed = y - spectrum.masks @ coefficients
     scale = float(y @ y) * np.finfo(float).eps ** 2 * len(y)
     if float(total @ total) <= scale:
         return 1.0 if float(missed @ missed) <= scale else 0.0
     return 1 - float(missed @ missed) / float(total @ total)
-
-
-def _intercept(spectrum: Spectrum, response: Response, mixture: Mixture) -> Intercept | None:
-    """Posterior of the intercept: `y_bar - z_bar' beta` plus noise of variance sigma^2 / sum w."""
-    if mixture.hidden:  # penalised: the coefficient of a column of ones
-        first = np.eye(len(mixture.basis))[0]
-        return Intercept(law=mixture.along(first, noise=0.0, offset=0.0))
-    if not spectrum.flat:
-        return None
-    noise = 1 / float(spectrum.root @ spectrum.root)
-    return Intercept(law=mixture.along(-spectrum.centre, noise=noise, offset=response.mean))
 
 
 def held_out(answers: Answers, errors: Callable[[Answers], FloatArray]) -> HeldOut:
@@ -380,6 +398,6 @@ def _r2_of_errors(answers: Answers, errors: Callable[[Answers], FloatArray]) -> 
 def _ridge_errors(mixture: Mixture, flat: bool, answers: Answers) -> FloatArray:
     """Each answer predicted by the fit to all others, for a regression with one lambda."""
     masks, pairs = answers.masks, find_pairs(answers.masks)
-    if mixture.hidden:
+    if mixture.matrix is not None:
         masks = np.column_stack([np.ones(len(masks)), masks])
     return leave_one_out(masks, answers.scores, answers.weights, mixture, flat=flat, pairs=pairs)

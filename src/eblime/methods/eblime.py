@@ -14,30 +14,24 @@ from eblime._checks import check_choice, check_count, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.fit_quality import leave_one_out
-from eblime.core.lam import Evidence, LambdaLaw, grid_lambda, gumbel_sample, half_line_lambda
+from eblime.core.lam import Evidence, grid_lambda, gumbel_sample, half_line_lambda
 from eblime.core.laws import DrawsLaw
 from eblime.core.local import Level, LocalMixture, fit_local, most_together, rescale_all
 from eblime.core.mixture import Mixture
-from eblime.core.pairs import Pairs, find_pairs
+from eblime.core.pairs import find_pairs
 from eblime.core.spectrum import (
-    Response,
-    Spectrum,
-    decompose,
-    design_effect,
     is_well_conditioned,
     project,
     rescale,
-    respond,
 )
 from eblime.methods.common import (
+    Regression,
     allow_unequal_noise,
     bayesian_posterior,
-    evidence_of,
     local_posterior,
+    regress,
 )
 from eblime.posterior import Posterior
-
-__all__ = ["EBLIME", "PublishedGrid", "common_ridge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,57 +196,26 @@ class EBLIME:
         self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
         """Fit several targets; those that share their masks share the decomposition."""
-        problems = self._problems(answers)
-        posteriors: list[Posterior] = []
+        problems, unequal = self._problems(answers), self.noise == "unequal"
         if self.local:
             laws = self._local_laws(problems)
-            posteriors = [
-                local_posterior(
-                    self.name,
-                    each.answers,
-                    each.spectrum,
-                    each.response,
-                    law,
-                    pairs=each.pairs,
-                    unequal=self.noise == "unequal",
-                    errors=self._local_errors,
-                )
-                for each, law in zip(problems, laws, strict=True)
-            ]
-        else:
-            for each in problems:
-                # The same stream for every target: each gets the draws it would get alone.
-                stream = rng if len(posteriors) == len(answers) - 1 else deepcopy(rng)
-                post = self._ridge_posterior(stream, each)
-                if self.noise == "unequal":
-                    post = allow_unequal_noise(post, each.spectrum, each.response, each.answers)
-                posteriors.append(post)
-        return tuple(posteriors)
-
-    def _problems(self, answers: Sequence[Answers]) -> list[_Problem]:
-        """The regression of each target, before anything about lambda."""
-        known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float]] = {}
-        problems = []
-        for target in answers:
-            key = (id(target.masks), id(target.weights))
-            if key not in known:
-                spectrum = decompose(target.masks, target.weights, flat=self.intercept == "flat")
-                pairs, effect = None, 1.0
-                if self.grid is None:
-                    effect = design_effect(spectrum, target.sampling)
-                    if spectrum.flat:
-                        every = spectrum.rows.all()
-                        pairs = find_pairs(target.masks if every else target.masks[spectrum.rows])
-                known[key] = spectrum, pairs, effect
-            spectrum, pairs, effect = known[key]
-            response = respond(spectrum, target.scores, standardize=self.standardize)
-            problem = _Problem(
-                answers=target, spectrum=spectrum, response=response, pairs=pairs, effect=effect
+            return tuple(
+                local_posterior(self.name, *pair, unequal=unequal, errors=self._local_errors)
+                for pair in zip(problems, laws, strict=True)
             )
-            problems.append(problem)
-        return problems
+        # The same stream for every target: each gets the draws it would get alone.
+        streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
+        posteriors = [self._ridge_posterior(*pair) for pair in zip(streams, problems, strict=True)]
+        if not unequal:
+            return tuple(posteriors)
+        return tuple(allow_unequal_noise(*pair) for pair in zip(posteriors, problems, strict=True))
 
-    def _local_laws(self, problems: Sequence[_Problem]) -> list[LocalMixture]:
+    def _problems(self, answers: Sequence[Answers]) -> list[Regression]:
+        """The regression of each target, before anything about lambda."""
+        flat, corrected = self.intercept == "flat", self.grid is None
+        return regress(answers, flat=flat, standardize=self.standardize, corrected=corrected)
+
+    def _local_laws(self, problems: Sequence[Regression]) -> list[LocalMixture]:
         """The law of beta with a scale for each feature, many at a time where possible."""
         found: dict[int, LocalMixture] = {}
         together: dict[int, list[int]] = {}  # by the number of features
@@ -275,7 +238,7 @@ class EBLIME:
                 found |= zip(some, fit_local(at, units, p, scale=self.scale), strict=True)
         return [found[number] for number in range(len(problems))]
 
-    def _careful_level(self, problem: _Problem, fitted: FloatArray) -> Level:
+    def _careful_level(self, problem: Regression, fitted: FloatArray) -> Level:
         """One regression with other scales, decomposed again from its masks."""
         spectrum = rescale(problem.spectrum, np.exp(-fitted[0] / 2))
         k, residual = project(spectrum, problem.response.y)
@@ -311,47 +274,24 @@ class EBLIME:
             )
         return missed
 
-    def _ridge_posterior(self, rng: np.random.Generator, problem: _Problem) -> Posterior:
+    def _ridge_posterior(self, rng: np.random.Generator, problem: Regression) -> Posterior:
         """The posterior with one common lambda."""
         spectrum, evidence = problem.spectrum, self._evidence(problem)
-        lam: LambdaLaw
         if self.grid is None:
             null = len(spectrum.d) < len(spectrum.basis)
             lam = half_line_lambda(evidence, scale=self.scale, null=null)
-        else:
-            lam = grid_lambda(evidence, self.grid.lambdas, scale=self.scale)
-        unit = problem.response.unit
-        mixture = Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=unit)
-        drawn = None if self.grid is None else _draws_law(rng, self.grid, mixture)
-        return bayesian_posterior(
-            self.name, problem.answers, spectrum, problem.response, mixture, law=drawn
-        )
+            return bayesian_posterior(self.name, problem, problem.law(lam, evidence))
+        mixture = problem.law(grid_lambda(evidence, self.grid.lambdas, scale=self.scale), evidence)
+        drawn = _draws_law(rng, self.grid, mixture)
+        return bayesian_posterior(self.name, problem, mixture, law=drawn)
 
-    def _evidence(self, problem: _Problem) -> Evidence:
+    def _evidence(self, problem: Regression) -> Evidence:
         """The likelihood of lambda."""
         # Standardised scores have a spread of one at the average weight, so b is scaled by that
         # weight. Otherwise the prior would dominate when a narrow kernel makes all weights small.
         spectrum = problem.spectrum
         weight = float(np.mean(spectrum.root**2)) if self.standardize else 1.0
-        return evidence_of(
-            spectrum,
-            problem.response,
-            a=self.a,
-            b=self.b * weight,
-            pairs=problem.pairs,
-            effect=problem.effect,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Problem:
-    """The regression of one target."""
-
-    answers: Answers
-    spectrum: Spectrum
-    response: Response
-    pairs: Pairs | None  # rows that are complements of each other
-    effect: float  # how many masks count as one (`design_effect`)
+        return problem.evidence(a=self.a, b=self.b * weight)
 
 
 def common_ridge() -> EBLIME:

@@ -22,8 +22,6 @@ from eblime.kernels import as_kernel, size_weights
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Law
 
-__all__ = ["INDICES", "MOST_MASKS", "Quadrature", "fit_indices"]
-
 MOST_MASKS = 3_000  # distinct masks: the cost is cubic in them
 _LAST = 3  # rounds that the fit before them is tested by
 MOST_EXACT = 20  # features, if all masks were used

@@ -19,17 +19,7 @@ from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 
-__all__ = [
-    "as_method",
-    "fit",
-    "fit_each",
-    "fit_inputs",
-    "fit_targets",
-    "is_quick",
-    "with_all_masks",
-]
-
-_FEW = 1_000  # masks; where all masks are fewer, they are repeated
+_MAX_REPEATED = 1_000  # masks; where all masks are fewer, they are repeated
 _MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly
 _ROWS = 10_000  # up to this many rows, twice the samples that lime draws
 
@@ -74,18 +64,9 @@ def fit_each(
         return tuple(posterior.with_fixed(fixed) for posterior in found)
     if answers[0].n_masks < 2:
         raise ValueError("A fit needs at least 2 masks; got 1. One score says nothing.")
-    often = _as_often(method, answers, exhaustive)
     n, p = answers[0].masks.shape
     with few_threads(float(n) * p * min(n, p)):
-        together = getattr(method, "fit_targets", None)
-        if together is not None:
-            fitted = tuple(together(rng, often))
-        else:
-            streams = [*(deepcopy(rng) for _ in often[1:]), rng]
-            fitted = tuple(method.fit(*pair) for pair in zip(streams, often, strict=True))
-    if not exhaustive:
-        return fitted
-    return tuple(with_all_masks(*pair) for pair in zip(fitted, answers, strict=True))
+        return _fit_all(method, rng, answers, [exhaustive] * len(answers))
 
 
 def fit_inputs(
@@ -95,31 +76,40 @@ def fit_inputs(
 
     The numbers are those of `fit_each`, to the last bit.
     """
-    pairs = list(zip(inputs, exhaustive, strict=True))
-    often = [target for answers, full in pairs for target in _as_often(method, answers, full)]
+    every = [target for answers in inputs for target in answers]
+    full = np.repeat(exhaustive, [len(answers) for answers in inputs]).tolist()
     with few_threads(0):
-        fitted = iter(method.fit_targets(np.random.default_rng(0), often))
-    found = []
-    for answers, full in pairs:
-        own = [(next(fitted), target) for target in answers]
-        found.append(tuple(with_all_masks(*pair) if full else pair[0] for pair in own))
-    return found
+        fitted = iter(_fit_all(method, np.random.default_rng(0), every, full))
+    return [tuple(next(fitted) for _ in answers) for answers in inputs]
 
 
-def _as_often(method: Method, answers: Sequence[Answers], exhaustive: bool) -> Sequence[Answers]:
-    """The answers, repeated where a method must not take all masks for a small sample."""
-    if exhaustive and answers[0].n_masks < _FEW and getattr(method, "counts_repeats", False):
-        return [_repeat(target) for target in answers]
-    return answers
-
-
-def with_all_masks(posterior: Posterior, answers: Answers) -> Posterior:
-    """The posterior of a fit to all masks, which leave nothing to hold out."""
-    return dataclasses.replace(
-        posterior,
-        n_masks=answers.n_masks,
-        ess=effective_size(answers.weights),
-        held_out=np.nan if posterior.constant else posterior.r2,
+def _fit_all(
+    method: Any, rng: np.random.Generator, answers: Sequence[Answers], exhaustive: Sequence[bool]
+) -> tuple[Posterior, ...]:
+    """Fit targets, with repeats where a method must not take all masks for a small sample."""
+    pairs, repeats = (
+        list(zip(answers, exhaustive, strict=True)),
+        getattr(method, "counts_repeats", False),
+    )
+    often = [
+        _repeat(target) if full and repeats and target.n_masks < _MAX_REPEATED else target
+        for target, full in pairs
+    ]
+    if hasattr(method, "fit_targets"):
+        fitted = method.fit_targets(rng, often)
+    else:
+        streams = [*(deepcopy(rng) for _ in often[1:]), rng]
+        fitted = [method.fit(*pair) for pair in zip(streams, often, strict=True)]
+    return tuple(
+        dataclasses.replace(
+            posterior,
+            n_masks=target.n_masks,
+            ess=effective_size(target.weights),
+            held_out=np.nan if posterior.constant else posterior.r2,  # nothing is held out
+        )
+        if full
+        else posterior
+        for posterior, (target, full) in zip(fitted, pairs, strict=True)
     )
 
 

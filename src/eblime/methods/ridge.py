@@ -10,11 +10,8 @@ import numpy as np
 
 from eblime._checks import check_choice, check_number
 from eblime.answers import Answers
-from eblime.core.spectrum import decompose, respond
-from eblime.methods.common import bayesian_posterior, fixed_ridge, point_posterior
+from eblime.methods.common import bayesian_posterior, point_posterior, regress
 from eblime.posterior import Posterior
-
-__all__ = ["LIME", "BayesLIME"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +53,18 @@ class BayesLIME:
         self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
         """Fit several targets from one decomposition of the masks that they share."""
-        masks, weights = answers[0].masks, answers[0].weights
         flat, penalised = self.intercept == "flat", self.intercept == "penalised"
-        if flat and np.count_nonzero(weights) < 2:
+        counting = np.count_nonzero(answers[0].weights)
+        if flat and counting < 2:
             raise ValueError(
                 "BayesLIME with a flat intercept must have at least 2 masks of positive weight; "
-                f"got {np.count_nonzero(weights)}."
+                f"got {counting}."
             )
-        if penalised:
-            masks = np.column_stack([np.ones(len(masks)), masks])
-        spectrum = decompose(masks, weights, flat=flat)
-        posteriors = []
-        for target in answers:
-            # the method is scale-free, so that standardising changes nothing
-            response = respond(spectrum, target.scores, standardize=True)
-            mixture = fixed_ridge(spectrum, response, 1.0, hidden=int(penalised))
-            posteriors.append(bayesian_posterior(self.name, target, spectrum, response, mixture))
-        return tuple(posteriors)
+        # the method is scale-free, so that standardising changes nothing
+        return tuple(
+            bayesian_posterior(self.name, problem, problem.fixed(1.0, penalised=penalised))
+            for problem in regress(answers, flat=flat, penalised=penalised)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +107,7 @@ class LIME:
         self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
         """Fit several targets from one decomposition of the masks that they share."""
-        masks, weights = answers[0].masks, answers[0].weights
-        spectrum = decompose(masks, weights, flat=self.intercept == "flat")
-        posteriors = []
-        for target in answers:
-            response = respond(spectrum, target.scores, standardize=True)
-            mixture = fixed_ridge(spectrum, response, float(self.alpha))
-            posteriors.append(point_posterior(self.name, target, spectrum, response, mixture))
-        return tuple(posteriors)
+        return tuple(
+            point_posterior(self.name, problem, problem.fixed(float(self.alpha)))
+            for problem in regress(answers, flat=self.intercept == "flat")
+        )

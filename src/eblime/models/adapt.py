@@ -15,33 +15,11 @@ from eblime.models.asynchronous import AsyncModel
 from eblime.models.conversion import descends, is_async, on_cpu
 from eblime.models.keras import KerasModel
 from eblime.models.onnx import OnnxModel
-from eblime.models.sklearn import (
-    SklearnModel,
-    XgboostModel,
-    has_method,
-    has_several_outputs,
-    wrap_predict,
-)
+from eblime.models.sklearn import XgboostModel, has_method, wrap_estimator
 from eblime.models.torch import TorchModel
 from eblime.protocols import Model
 
-__all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model", "with_reader"]
-
-TASKS = ("image-classification", "text-classification", "sentiment-analysis")
-
-
-@dataclass(frozen=True, slots=True)
-class Recogniser:
-    """A kind of model: how to recognise one, and how to wrap it."""
-
-    kind: str
-    test: Callable[[Any], bool]
-    adapt: Callable[[Any], Model]
-
-
-def _is_ours(model: Any) -> bool:
-    """Whether an object is one of our own models."""
-    return type(model).__module__.startswith("eblime.") and callable(model)
+_TASKS = ("image-classification", "text-classification", "sentiment-analysis")
 
 
 def _is_keras(model: Any) -> bool:
@@ -57,72 +35,14 @@ def _is_torch(model: Any) -> bool:
     return descends(model, "torch", "Module")
 
 
-def _itself(model: Any) -> Model:
-    """The model itself."""
-    return model  # type: ignore[no-any-return]
-
-
-def _method(model: Any, name: str) -> Callable[[Any], Any]:
-    """A method of a model; one that is an `async def` is awaited."""
-    method = getattr(model, name)
-    return AsyncModel(function=method) if is_async(method) else method
-
-
-def _function(model: Any) -> Model:
-    """A function as it is; warns if it is the wrong method of a classifier."""
+def _warn_of_classes(model: Any) -> None:
+    """Warn about a function that is the wrong method of a classifier."""
     owner = getattr(model, "__self__", None)
     if getattr(model, "__name__", "") == "predict" and has_method(owner, "predict_proba"):
         warn_user(
             f"`model` is the method `predict` of {type(owner).__name__}, which returns classes, "
             "not scores: every change is all or nothing. Pass the model itself."
         )
-    return _itself(model)
-
-
-# The first test that holds decides. Keras is tested before torch: on the torch backend every Keras
-# model is a torch module too.
-RECOGNISERS = (
-    Recogniser("eblime model", _is_ours, _itself),
-    Recogniser("Keras model", _is_keras, lambda model: KerasModel(network=model)),
-    Recogniser("torch module", _is_torch, TorchModel),
-    Recogniser(
-        "ONNX file or session",
-        lambda model: (
-            isinstance(model, (str, os.PathLike))
-            or descends(model, "onnxruntime", "InferenceSession")
-        ),
-        OnnxModel.load,
-    ),
-    Recogniser(
-        "Hugging Face pipeline",
-        lambda model: getattr(model, "task", None) in TASKS and callable(model),
-        lambda model: PipelineModel(pipeline=model),
-    ),
-    Recogniser(
-        "XGBoost booster",
-        lambda model: descends(model, "xgboost", "Booster"),
-        lambda model: XgboostModel(booster=model),
-    ),
-    Recogniser(
-        "classifier with probabilities",
-        lambda model: has_method(model, "predict_proba"),
-        lambda model: SklearnModel(
-            predict=_method(model, "predict_proba"), ranked=not has_several_outputs(model)
-        ),
-    ),
-    Recogniser(
-        "classifier with a decision function",
-        lambda model: has_method(model, "decision_function"),
-        lambda model: SklearnModel(predict=_method(model, "decision_function")),
-    ),
-    Recogniser(
-        "other estimator",
-        lambda model: has_method(model, "predict"),
-        lambda model: replace(wrap_predict(model), predict=_method(model, "predict")),
-    ),
-    Recogniser("async function", is_async, lambda model: AsyncModel(function=model)),
-    Recogniser("function", callable, _function),
-)
 
 
 def as_model(model: Any) -> Model:
@@ -151,9 +71,27 @@ def as_model(model: Any) -> Model:
     """
     if isinstance(model, type):
         raise TypeError(f"`model` must be an object, not the class {model.__name__} itself.")
-    for recogniser in RECOGNISERS:
-        if recogniser.test(model):
-            return recogniser.adapt(model)
+    if type(model).__module__.startswith("eblime.") and callable(model):
+        return model  # type: ignore[no-any-return]
+    if _is_keras(model):  # before torch: on that backend every Keras model is a torch module too
+        return KerasModel(network=model)
+    if _is_torch(model):
+        return TorchModel(model)
+    is_path = isinstance(model, (str, os.PathLike))
+    if is_path or descends(model, "onnxruntime", "InferenceSession"):
+        return OnnxModel.load(model)
+    if getattr(model, "task", None) in _TASKS and callable(model):
+        return PipelineModel(pipeline=model)
+    if descends(model, "xgboost", "Booster"):
+        return XgboostModel(booster=model)
+    for name in ("predict_proba", "decision_function", "predict"):
+        if has_method(model, name):
+            return wrap_estimator(model, name)
+    if is_async(model):
+        return AsyncModel(function=model)
+    if callable(model):
+        _warn_of_classes(model)
+        return model  # type: ignore[no-any-return]
     raise TypeError(
         "`model` must be a function from a batch to scores, a scikit-learn-like object, a "
         "torch.nn.Module, an ONNX file or session, a Keras model or a Hugging Face pipeline; "

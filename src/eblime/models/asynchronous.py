@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +15,8 @@ import numpy as np
 
 from eblime._threads import at_fork
 
-__all__ = ["AsyncModel", "in_thread"]
-
-_LOOPS: dict[int, asyncio.AbstractEventLoop] = {}  # by process: a fork has no thread of its own
-_LOCK = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +31,11 @@ class AsyncModel:
 
     def __call__(self, batch: Any) -> Any:
         """Score a batch: wait for the answer."""
-        future = self.submit(batch)
-        try:
-            return future.result()
-        finally:
-            future.cancel()  # after Ctrl-C
+        return wait_for(self.submit(batch))
 
     def submit(self, batch: Any) -> Future[Any]:
         """Start to score a batch."""
-        return asyncio.run_coroutine_threadsafe(self._score(batch), _loop())
+        return asyncio.run_coroutine_threadsafe(self._score(batch), _running_loop())
 
     async def _score(self, batch: Any) -> Any:
         """The scores of a batch; a copy, as another call may fill the same array meanwhile."""
@@ -55,33 +49,42 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
     context = copy_context()
 
     def run() -> None:
-        if not future.set_running_or_notify_cancel():
-            return
         try:
-            result = context.run(function, *args)
+            future.set_result(context.run(function, *args))
         except BaseException as error:
             future.set_exception(error)
-        else:
-            future.set_result(result)
 
+    future.set_running_or_notify_cancel()  # so that it is never cancelled
     threading.Thread(target=run, daemon=True, name="eblime-model-call").start()
     return future
 
 
-def _loop() -> asyncio.AbstractEventLoop:
+def wait_for(future: Future[Any], seconds: float = threading.TIMEOUT_MAX) -> Any:
+    """What a call in the background returns; a `TimeoutError` after so many seconds."""
+    try:
+        return future.result(min(seconds, threading.TIMEOUT_MAX))
+    except NotYet:
+        if future.done():  # it answered just now, or raised a TimeoutError of its own
+            return future.result()
+        raise TimeoutError(f"no answer within the timeout of {seconds:g} s") from None
+    finally:
+        future.cancel()  # also after Ctrl-C
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
     """The event loop of this process, started when it is first needed."""
-    with _LOCK:
-        loop = _LOOPS.get(os.getpid())
-        if loop is None:
-            loop = _LOOPS[os.getpid()] = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, daemon=True, name="eblime-async").start()
-        return loop
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, daemon=True, name="eblime-async").start()
+        return _loop
 
 
 def _reset() -> None:
-    """Start with a free lock in a forked child: the thread that held it does not exist there."""
-    global _LOCK
-    _LOCK = threading.Lock()
+    """Start anew in a forked child, which has no thread but the one that forked."""
+    global _lock, _loop
+    _lock, _loop = threading.Lock(), None
 
 
 at_fork(after_in_child=_reset)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from eblime._warn import warn_user
-
-__all__ = [
-    *("NeedsSoftmax", "as_array", "as_columns", "as_scores", "default_output", "descends"),
-    *("entries_of", "is_async", "is_ranked", "join_batches", "on_cpu", "pick_output"),
-]
 
 
 def descends(thing: Any, package: str, name: str) -> bool:
@@ -47,9 +43,18 @@ def as_array(batch: Any) -> Any:
     array([[30.,  1.],
            [41.,  0.]])
     """
-    if not _has_objects(batch):
+    if isinstance(batch, np.ndarray):
+        if batch.dtype != object or batch.ndim != 2:
+            return batch
+        columns = list(enumerate(batch.T))
+    elif is_frame(batch):
+        import narwhals as nw
+
+        every = nw.from_native(batch, eager_only=True).iter_columns()
+        columns = [(series.name, np.asarray(series.to_numpy())) for series in every]
+    else:
         return batch
-    return np.column_stack([_numbers(name, values) for name, values in _columns(batch)])
+    return np.column_stack([_numbers(name, values) for name, values in columns])
 
 
 def is_ranked(model: Any) -> bool:
@@ -73,7 +78,7 @@ def join_batches(batches: Sequence[Any]) -> Any:
         from scipy import sparse
 
         return sparse.vstack(batches, format="csr")
-    if hasattr(first, "iloc"):
+    if hasattr(first, "iloc"):  # narwhals takes ten times as long
         import pandas as pd
 
         return pd.concat(batches, ignore_index=True)
@@ -82,30 +87,9 @@ def join_batches(batches: Sequence[Any]) -> Any:
     return nw.concat([nw.from_native(batch) for batch in batches], how="vertical").to_native()
 
 
-def _has_objects(batch: Any) -> bool:
-    """Whether a batch is a data frame, or a table of objects; not an array of texts."""
-    if isinstance(batch, np.ndarray):
-        return batch.dtype == object and batch.ndim == 2
-    return is_frame(batch)
-
-
 def is_frame(batch: Any) -> bool:
     """Whether a batch is a data frame of any library."""
     return getattr(batch, "columns", None) is not None
-
-
-def _columns(batch: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """Names and values of the columns of an array or a data frame of any library."""
-    if isinstance(batch, np.ndarray):
-        yield from enumerate(batch.T)
-    elif getattr(batch, "iloc", None) is not None:
-        for c, name in enumerate(batch.columns):
-            yield name, np.asarray(batch.iloc[:, c])
-    else:
-        import narwhals as nw
-
-        for series in nw.from_native(batch, eager_only=True).iter_columns():
-            yield series.name, np.asarray(series.to_numpy())
 
 
 def _numbers(name: Any, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -127,52 +111,52 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-_DEFAULT = "logits"  # the name of the scores in Hugging Face outputs
-
-
-def _has_shape(value: Any) -> bool:
-    """Whether a value is a tensor or an array of any library."""
-    return getattr(value, "shape", None) is not None
-
-
 def default_output(names: Sequence[str | int]) -> str | int | None:
     """The output to use if the user chose none: the only one, or `logits`, or None."""
     if len(names) == 1:
         return names[0]
-    return _DEFAULT if _DEFAULT in names else None
+    return "logits" if "logits" in names else None  # the name in Hugging Face outputs
+
+
+def read_scores(model: Any, returned: Any, n: int, names: Sequence[str] | None = None) -> Any:
+    """The scores in what a network returned for n inputs, an array or a tensor, (n, outputs).
+
+    `model` has the settings: `reader`, or `output` and `activation`. `names` are those of the
+    outputs, for networks that have them and return a list.
+    """
+    if model.reader is not None:
+        chosen = model.output is not None
+        return model.reader(pick_output(returned, model.output, names) if chosen else returned, n)
+    found = pick_output(returned, model.output, names)
+    is_tensor = descends(found, "torch", "Tensor")
+    outputs = as_columns(found.float() if is_tensor else np.asarray(found, dtype=np.float64))
+    if model.activation == "softmax" and not model.needs_softmax(outputs, type(model).__name__):
+        return outputs
+    return activate(outputs, model.activation)
+
+
+def activate(values: Any, activation: str) -> Any:
+    """The "softmax" over axis 1, the "sigmoid" or "none" of them, of an array or a tensor."""
+    if activation == "none":
+        return values
+    if descends(values, "torch", "Tensor"):
+        return values.softmax(1) if activation == "softmax" else values.sigmoid()
+    return special.softmax(values, axis=1) if activation == "softmax" else special.expit(values)
 
 
 def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | None = None) -> Any:
-    """Select one tensor or array of what a network returned.
-
-    Parameters
-    ----------
-    outputs
-        A tensor, or several: a dictionary, a tuple, a list, a named tuple or a dataclass such as
-        the outputs of Hugging Face models.
-    wanted
-        Name or position of the output; None takes the only one, or the one named `logits`.
-    names
-        Names of the outputs, for networks that have them and return a list.
-    """
+    """Select one tensor or array of what a network returned, by name or position."""
     entries = entries_of(outputs, names)
     if wanted is None:
         wanted = default_output(list(entries))
     elif isinstance(wanted, int) and wanted not in entries:
         wanted = list(entries)[wanted] if 0 <= wanted < len(entries) else wanted
-    if wanted not in entries:
+    found = None if wanted is None else entries.get(wanted)
+    if getattr(found, "shape", None) is None:
         raise ValueError(
-            f"The network returns {_list_names(entries)}. Choose one of them with `output`, such "
-            f"as output={next(iter(entries), 0)!r}; got {wanted!r}. For a detector, explain a box: "
-            "target=eblime.scores.Box(label)."
-        )
-    found = entries[wanted]
-    if not _has_shape(found):
-        raise TypeError(
-            f"The network must return a tensor of scores, shape (n, outputs); output {wanted!r} is "
-            f"a {type(found).__name__}. For a detector, explain a box, "
-            "target=eblime.scores.Box(label); or wrap the network in a function that returns the "
-            "scores."
+            f"The network returns {_list_names(entries)}. Choose a tensor of scores with `output`, "
+            f"such as output={next(iter(entries), 0)!r}; got {wanted!r}. For a detector, explain a "
+            "box: target=eblime.scores.Box(label)."
         )
     return found
 
@@ -219,8 +203,8 @@ class NeedsSoftmax:
             )
         if self.needed:
             return True
-        sums_to_one = bool((abs(outputs.sum(1) - 1) <= _SUM).all())
-        needed = not (sums_to_one and bool((outputs >= 0).all()))
+        sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
+        needed = not (sums_to_one.all() and (outputs >= 0).all())
         if needed and self.needed is False:
             raise ValueError(
                 "The network's first outputs were probabilities, and these are not. Add a softmax "
@@ -239,11 +223,10 @@ class NeedsSoftmax:
 def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
     """What a network returned, by name or position, without entries that are None."""
     found: dict[str | int, Any]
-    fields = getattr(outputs, "_fields", None)  # of a named tuple
     if isinstance(outputs, Mapping):
         found = dict(outputs)
-    elif isinstance(outputs, tuple) and fields is not None:
-        found = dict(zip(fields, outputs, strict=True))
+    elif hasattr(outputs, "_asdict"):  # a named tuple
+        found = outputs._asdict()
     elif dataclasses.is_dataclass(outputs):
         found = {field.name: getattr(outputs, field.name) for field in dataclasses.fields(outputs)}
     else:
@@ -256,7 +239,7 @@ def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any
 def _list_names(entries: Mapping[str | int, Any]) -> str:
     """Names and shapes of outputs, for an error message."""
     shapes = [
-        f"{name!r} of shape {tuple(entry.shape)}" if _has_shape(entry) else repr(name)
+        f"{name!r} of shape {tuple(entry.shape)}" if hasattr(entry, "shape") else repr(name)
         for name, entry in entries.items()
     ]
     plural = "output" if len(shapes) == 1 else "outputs"
@@ -274,33 +257,18 @@ def is_async(model: Any) -> bool:
 
 
 def as_scores(returned: Any) -> NDArray[Any]:
-    """What a model returned, as an array of numbers."""
-    if inspect.isawaitable(returned):
-        if inspect.iscoroutine(returned):
-            returned.close()  # it is never awaited
-        raise TypeError(
-            f"The model must return scores; it returned a {type(returned).__name__}. Pass an "
-            "`async def` function itself: it is awaited."
-        )
-    if isinstance(returned, Mapping):
-        keys = ", ".join(repr(key) for key in list(returned)[:5])
-        raise TypeError(
-            f"The model must return scores; it returned a {type(returned).__name__} with the keys "
-            f"{keys}. Return one of its entries as an array, or explain a box or a region, "
-            "target=eblime.scores.Box(label) or eblime.scores.Region(label)."
-        )
+    """What a model returned, as an array of real numbers."""
     try:
         if np.ma.is_masked(returned):
             raise TypeError("some are masked")
         scores = returned if isinstance(returned, np.ndarray) else np.asarray(on_cpu(returned))
         if scores.dtype == object:  # perhaps other numbers, such as Decimal
             scores = np.array([_number(score) for score in scores.flat]).reshape(scores.shape)
-        if scores.dtype.kind not in "biufc":
+        if scores.dtype.kind not in "biuf":
             raise TypeError(scores.dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"The model must return scores; {_describe(returned)}. {_ADVICE}"
-        ) from error
+        wrong = f"The model must return scores; it returned {_describe(returned)}"
+        raise TypeError(wrong) from error
     return scores
 
 
@@ -320,12 +288,21 @@ def _number(score: Any) -> float:
 
 
 def _describe(returned: Any) -> str:
-    """The type of what was returned, and its first entry."""
-    kind = type(returned).__name__
-    if np.ma.is_masked(returned):
-        return f"it returned a {kind} in which some are masked"
-    if not isinstance(returned, (list, tuple, np.ndarray)) or len(returned) == 0:
-        return f"it returned a {kind}"
-    first = returned.flat[0] if isinstance(returned, np.ndarray) else returned[0]
-    first = first.item() if isinstance(first, np.generic) else first
-    return f"it returned a {kind} of {type(first).__name__}, such as {first!r:.80}"
+    """The type of what was returned, with an example, and what to return instead."""
+    kind, advice = f"a {type(returned).__name__}", _ADVICE
+    if inspect.iscoroutine(returned):
+        returned.close()  # it is never awaited
+        advice = "Pass an `async def` function itself: it is awaited."
+    elif isinstance(returned, Mapping):
+        kind += f" with the keys {', '.join(map(repr, list(returned)[:5]))}"
+        advice = (
+            "Return one of its entries as an array, or explain a box or a region, "
+            "target=eblime.scores.Box(label) or eblime.scores.Region(label)."
+        )
+    elif np.ma.is_masked(returned):
+        kind += " in which some are masked"
+    elif isinstance(returned, (list, tuple, np.ndarray)) and len(returned) > 0:
+        first = np.ravel(returned)[0] if isinstance(returned, np.ndarray) else returned[0]
+        first = first.item() if isinstance(first, np.generic) else first
+        kind += f" of {type(first).__name__}, such as {first!r:.80}"
+    return f"{kind}. {advice}"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.conversion import as_array, as_columns, descends, on_cpu, pick_output
-
-__all__ = ["KerasModel"]
+from eblime.models.conversion import as_array, descends, on_cpu, read_scores
+from eblime.models.torch import import_torch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +44,12 @@ class KerasModel:
     output: str | int | None = None
     reader: Callable[[Any, int], Any] | None = None
 
+    activation: ClassVar[str] = "none"  # the network does it
+
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch."""
-        without_gradients: AbstractContextManager[Any] = nullcontext()
-        if descends(self.network, "torch", "Module"):  # other backends do not record them
-            import torch
-
-            without_gradients = torch.no_grad()
-        with without_gradients:
+        is_torch = descends(self.network, "torch", "Module")  # other backends record no gradients
+        with import_torch().no_grad() if is_torch else nullcontext():
             outputs = self.network(as_array(batch), training=False)
         names = getattr(self.network, "output_names", None)
-        if self.reader is not None:
-            chosen = outputs if self.output is None else pick_output(outputs, self.output, names)
-            return np.asarray(on_cpu(self.reader(chosen, len(batch))))
-        scores = pick_output(outputs, self.output, names)
-        if descends(scores, "torch", "Tensor"):  # perhaps on a GPU
-            scores = scores.detach().cpu().numpy()
-        return np.asarray(as_columns(np.asarray(scores)))
+        return np.asarray(on_cpu(read_scores(self, outputs, len(batch), names)))

@@ -12,34 +12,31 @@ import ipaddress
 import json
 import math
 import os
-import re
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import TimeoutError as NotYet
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 
 import numpy as np
 
 from eblime._checks import HUGE, check_count, check_number
+from eblime._lazy import import_extra
 from eblime._repr import short_repr
 from eblime._text import printable
 from eblime._types import FloatArray
-from eblime.models.asynchronous import in_thread
+from eblime.models.asynchronous import in_thread, wait_for
 from eblime.models.conversion import descends
 from eblime.models.torch import evaluation
-
-__all__ = ["LanguageModel", "ServerError", "ServerModel", "TransformersModel", "as_language_model"]
 
 Spans = list[tuple[int, int]]
 
@@ -48,9 +45,6 @@ _TOKENS_CPU = 600  # the padding of larger batches costs a CPU more than they sa
 _LOGITS = 1 << 26  # in one forward pass
 _LONGEST_ERROR = 300  # characters of a server's message
 _LONGEST_REPLY = 8_000_000  # bytes
-_LONGEST_REFUSAL = 1 << 16
-_LONGEST_PAGE = 4000  # characters of a page whose text is shown
-_LONGEST_WAIT = 1e6  # seconds; a socket cannot wait much longer
 _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
@@ -161,12 +155,12 @@ class TransformersModel:
     def __post_init__(self) -> None:
         """Refuse settings, networks and tokenizers that cannot work."""
         _check_generation(self.max_new_tokens, self.temperature)
-        config = getattr(self.model, "config", None)
-        if not descends(self.model, "torch", "Module") or config is None:
-            kind = type(self.model).__name__
-            raise TypeError(f"`model` must be a causal language model of transformers; got {kind}.")
-        if getattr(config, "is_encoder_decoder", False):
-            raise TypeError(f"`model` must be a decoder alone; {type(self.model).__name__} is not.")
+        kind, config = type(self.model).__name__, getattr(self.model, "config", None)
+        seq2seq = getattr(config, "is_encoder_decoder", config is None)
+        if seq2seq or not descends(self.model, "torch", "Module"):
+            raise TypeError(
+                f"`model` must be a causal language model of transformers, a decoder; got {kind}."
+            )
         if not getattr(self.tokenizer, "is_fast", False):
             kind = type(self.tokenizer).__name__
             raise TypeError(f"`tokenizer` must be a fast tokenizer of transformers; got {kind}.")
@@ -187,14 +181,11 @@ class TransformersModel:
             raise ValueError(
                 f"A language model of transformers must be a folder; there is none at {folder}."
             )
-        try:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-        except ImportError as error:
-            message = "transformers is not installed: pip install 'eblime[llm]'."
-            raise ImportError(message) from error
+        transformers = import_extra("transformers", "llm")
         options = {"local_files_only": True, **({"gguf_file": gguf_file} if gguf_file else {})}
-        model = AutoModelForCausalLM.from_pretrained(folder, **options)
-        return cls(model, AutoTokenizer.from_pretrained(folder, **options), **settings)
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        return cls(model, tokenizer, **settings)
 
     @property
     def context(self) -> int | None:
@@ -220,32 +211,28 @@ class TransformersModel:
         wanted = self._encode(answer)
         if not wanted:
             raise ValueError("`answer` must not be empty.")
-        rows = [self._prompt(prompt) for prompt in prompts]
-        self._check_length(max(map(len, rows), default=0), len(wanted))
-        found: list[Any] = [None] * len(rows)
+        found: list[Any] = [None] * len(prompts)
         with evaluation(self.model) as device:
-            for batch in self._batches(rows, len(wanted)):
-                scored = self._score([rows[k] + wanted[:-1] for k in batch], wanted, device)
-                for k, values in zip(batch, scored, strict=True):
+            for places, rows in self._batches(prompts, len(wanted)):
+                scored = self._score([row + wanted[:-1] for row in rows], wanted, device)
+                for k, values in zip(places, scored, strict=True):
                     found[k] = values
         return found
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
         """The model's answers, of at most `max_new_tokens` tokens."""
-        rows = [self._prompt(prompt) for prompt in prompts]
-        self._check_length(max(map(len, rows), default=0), 1)
         # given one by one, they replace the model's own; those for draws would be warned about
         greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50}
         draws = {"do_sample": True, "temperature": self.temperature}
         settings = {**(draws if self.temperature else greedy), "num_beams": 1}
         settings["pad_token_id"], limit = self._padding, self.context or math.inf
-        found = [""] * len(rows)
+        found = [""] * len(prompts)
         with evaluation(self.model) as device:
-            for batch in self._batches(rows, self.max_new_tokens, logits=1):
-                tokens, mask = self._pad([rows[k] for k in batch], device)
+            for places, rows in self._batches(prompts, self.max_new_tokens, logits=1):
+                tokens, mask = self._pad(rows, device)
                 settings["max_new_tokens"] = int(min(self.max_new_tokens, limit - tokens.shape[1]))
                 new = self.model.generate(tokens, attention_mask=mask, **settings)
-                for k, ids in zip(batch, new[:, tokens.shape[1] :].tolist(), strict=True):
+                for k, ids in zip(places, new[:, tokens.shape[1] :].tolist(), strict=True):
                     found[k] = self.tokenizer.decode(ids, skip_special_tokens=True)
         return found
 
@@ -273,30 +260,27 @@ class TransformersModel:
         known = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0)
         return next(int(token) for token in known if token is not None)
 
-    def _check_length(self, prompt: int, answer: int) -> None:
-        """Refuse prompts that the model cannot read together with the answer."""
-        limit = self.context
-        if limit is not None and prompt + answer > limit:
-            raise ValueError(
-                f"A prompt and its answer must fit into the {limit:,} tokens that the model can "
-                f"read; they have {prompt:,} and {answer:,}."
-            )
-
     def _batches(
-        self, rows: Sequence[Sequence[int]], n: int, logits: int | None = None
-    ) -> Iterator[list[int]]:
-        """Numbers of prompts to give to the model at once, of similar length.
+        self, prompts: Sequence[str], n: int, logits: int | None = None
+    ) -> Iterator[tuple[list[int], list[list[int]]]]:
+        """Prompts of similar length to give to the model at once: their places and their tokens.
 
         `n` tokens are added to each, and `logits` of them have logits at once; None is all.
         """
+        rows = [self._prompt(prompt) for prompt in prompts]
         order = sorted(range(len(rows)), key=lambda k: -len(rows[k]))
-        vocabulary = getattr(self.model.config, "vocab_size", 1)
+        limit, answer = self.context, logits or n
+        if order and limit is not None and len(rows[order[0]]) + answer > limit:
+            raise ValueError(
+                f"A prompt and its answer must fit into the {limit:,} tokens that the model can "
+                f"read; they have {len(rows[order[0]]):,} and {answer:,}."
+            )
         tokens = _TOKENS_CPU if self.model.device.type == "cpu" else _TOKENS
-        most = max(1, _LOGITS // (vocabulary * (logits or n)))
+        most = max(1, _LOGITS // (getattr(self.model.config, "vocab_size", 1) * answer))
         while order:
             size = min(most, max(1, tokens // (len(rows[order[0]]) + n)))
-            yield order[:size]
-            order = order[size:]
+            places, order = order[:size], order[size:]
+            yield places, [rows[k] for k in places]
 
     def _pad(self, rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
         """Tokens and attention mask, (n, longest), padded on the left."""
@@ -348,7 +332,8 @@ class _Memory:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.way = self.model = ""
+        self.way: _Way | None = None
+        self.model = ""
         self.spans: dict[str, Spans] = {}
 
     def __reduce__(self) -> Any:
@@ -362,10 +347,15 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-# What a server may support, best first: the log probabilities of a chat's prompt or of a plain
-# prompt, as in vLLM; then text alone.
-_WAYS = ("chat prompt_logprobs", "prompt_logprobs", "chat", "text")
-_SCORING = _WAYS[:2]
+class _Way(NamedTuple):
+    """How prompts are sent, and whether the log probabilities of an answer come back."""
+
+    chat: bool
+    scores: bool
+
+
+# What a server may support, best first; `prompt_logprobs` are those of vLLM.
+_WAYS = (_Way(True, True), _Way(False, True), _Way(True, False), _Way(False, False))
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _AGAIN = {408, 409, 425, 429}  # and all from 500
 
@@ -431,10 +421,7 @@ class ServerModel:
                 "`url` must not have a password or a key in it: set an environment variable, and "
                 "give its name as `key_name`."
             )
-        name = "OPENAI_API_KEY" if self.key_name is None else self.key_name
-        if not re.fullmatch(r"[A-Za-z_]\w*", name) or (
-            name != "OPENAI_API_KEY" and name not in os.environ
-        ):
+        if self.key_name not in (None, "OPENAI_API_KEY", *os.environ):
             raise ValueError("`key_name` must be the name of an environment variable that is set.")
         self._key()
 
@@ -445,28 +432,25 @@ class ServerModel:
     def generate(self, prompts: Sequence[str]) -> list[str]:
         """The model's answers, of at most `max_new_tokens` tokens, one request each."""
         way = self._find_way()
-        return [self._text(way, str(prompt), self.max_new_tokens) for prompt in prompts]
+        return [self._text(way, str(prompt)) for prompt in prompts]
 
     def token_log_probs(self, prompts: Sequence[str], answer: str) -> list[FloatArray]:
         """The log probability of each token of the answer, given each prompt."""
         if not answer.strip():
             raise ValueError("`answer` must not be empty.")
         way = self._find_way()
-        if way not in _SCORING:
-            raise ServerError(
-                f"The server at {self.url} returns texts, but no log probabilities of a given "
-                'answer: use score="similarity", or a server with `prompt_logprobs`, such as '
-                "vLLM.",
-                retry_after=math.inf,
+        if not way.scores:
+            raise self._error(
+                "returns texts, but no log probabilities of a given answer: use "
+                'score="similarity", or a server with `prompt_logprobs`, such as vLLM'
             )
         found = []
         for prompt in prompts:
             spans, values = self._score(way, str(prompt), answer)
             if self._memory.spans.setdefault(answer, spans) != spans:
-                raise ServerError(
-                    "The server cuts the answer into other tokens if the prompt before it is "
-                    "another one: end the prompt with a line break.",
-                    retry_after=math.inf,
+                raise self._error(
+                    "cuts the answer into other tokens if the prompt before it is another one: end "
+                    "the prompt with a line break"
                 )
             found.append(values)
         return found
@@ -477,7 +461,7 @@ class ServerModel:
             self.token_log_probs(["."], answer)
         return self._memory.spans[answer]
 
-    def _find_way(self) -> str:
+    def _find_way(self) -> _Way:
         """What the server supports, found by the first call; other threads wait for it."""
         memory = self._memory
         with memory.lock:
@@ -485,95 +469,80 @@ class ServerModel:
                 memory.model = self.model or self._only_model()
             for way in () if memory.way else _WAYS:
                 try:
-                    if way in _SCORING:
+                    if way.scores:
                         self._score(way, "Say yes.\n", "yes")
                     else:
-                        self._text(way, "Say yes.", 1, empty=True)
+                        self._ask_prompt(way, "Say yes.", max_tokens=1)
                 except ServerError as error:
                     if error.status not in _UNSUPPORTED or way == _WAYS[-1]:
                         raise
                 else:
                     memory.way = way
                     break
+            assert memory.way is not None
             return memory.way
 
     def _only_model(self) -> str:
         """The name of the only model on the server."""
-        try:
-            names = [str(entry["id"]) for entry in self._ask("/models")["data"]]
-        except (KeyError, TypeError):
-            names = []
+        entries = _find(self._ask("/models"), "data", kind=list) or []
+        names = [str(_find(entry, "id")) for entry in entries]
         if len(names) != 1:
-            known = printable(", ".join(names[:10]))[:_LONGEST_ERROR] or "none"
-            raise ServerError(
-                f"The model must be one of those of the server: {known}. Add its name to the "
-                f"address: {self.url}#name.",
-                retry_after=math.inf,
+            known = _short(", ".join(names[:10])) or "none"
+            raise self._error(
+                f"needs the name of one of the models of the server: {known}. Add its name to the "
+                f"address: {self.url}#name"
             )
         return names[0]
 
-    def _text(self, way: str, prompt: str, most: int, *, empty: bool = False) -> str:
+    def _text(self, way: _Way, prompt: str) -> str:
         """The model's answer to one prompt."""
-        body: dict[str, Any] = {"max_tokens": most, "temperature": self.temperature}
-        if way.startswith("chat"):
-            body["messages"] = [{"role": "user", "content": prompt}]
-            choice = self._choice(self._ask("/chat/completions", body))
-            message = choice.get("message")
-            text = message.get("content") if isinstance(message, dict) else None
-        else:
-            choice = self._choice(self._ask("/completions", {**body, "prompt": prompt}))
-            text = choice.get("text")
-        if not isinstance(text, str) and not empty:
-            reason = printable(choice.get("finish_reason"))[:_LONGEST_ERROR]
-            raise ServerError(f"The server at {self.url} returned no text (reason: {reason}).")
+        most, temperature = self.max_new_tokens, self.temperature
+        reply = self._ask_prompt(way, prompt, max_tokens=most, temperature=temperature)
+        place = ("message", "content") if way.chat else ("text",)
+        text = _find(reply, "choices", 0, *place, kind=str)
+        if text is None:
+            reason = _short(_find(reply, "choices", 0, "finish_reason"))
+            raise self._error(f"returned no text (reason: {reason})", retry_after=0)
         return str(text)
 
-    def _score(self, way: str, prompt: str, answer: str) -> tuple[Spans, FloatArray]:
+    def _score(self, way: _Way, prompt: str, answer: str) -> tuple[Spans, FloatArray]:
         """The tokens of an answer and their log probabilities, given one prompt."""
-        body: dict[str, Any] = {"max_tokens": 1, "temperature": 0.0}
-        if way.startswith("chat"):
-            body["messages"] = [
-                {"role": "user", "content": prompt},
-                {"role": "assistant", "content": answer},
-            ]
-            body |= {"add_generation_prompt": False, "continue_final_message": True}
-            path = "/chat/completions"
-        else:
-            body["prompt"], path = prompt + answer, "/completions"
-        reply = self._ask(path, {**body, "prompt_logprobs": 0})
-        spans: Spans = []
-        try:
-            choice = self._choice(reply)
-            entries = reply.get("prompt_logprobs") or choice["prompt_logprobs"]
-            found = [next(iter(entry.values())) if entry else {} for entry in entries]
-            first, spans = _match([entry.get("decoded_token") or "" for entry in found], answer)
-            logs = [entry.get("logprob") for entry in found[first:]]
-        except (AttributeError, KeyError, TypeError, StopIteration):
-            pass  # not of this form
+        reply = self._ask_prompt(way, prompt, answer, max_tokens=1, prompt_logprobs=0)
+        entries = [
+            next(iter(entry.values()), None) if isinstance(entry, dict) else None
+            for entry in _find(reply, "prompt_logprobs", kind=list)
+            or _find(reply, "choices", 0, "prompt_logprobs", kind=list)
+            or []
+        ]
+        tokens = [_find(entry, "decoded_token", kind=str) or "" for entry in entries]
+        first, spans = _match(tokens, answer)
         if not spans:
-            raise ServerError(
-                f"The server at {self.url} returned no log probabilities that belong to the tokens "
-                "of the answer.",
-                status=501,
-            )
+            wrong = "returned no log probabilities that belong to the tokens of the answer"
+            raise self._error(wrong, retry_after=0, status=501)
+        logs = [_find(entry, "logprob") for entry in entries[first:]]
         for log in logs:
             if type(log) not in (int, float) or not -HUGE <= log <= _ROUNDING:
-                raise ServerError(
-                    f"The server at {self.url} must return log probabilities, finite numbers <= 0; "
-                    f"it returned {log!r:.40}.",
-                    retry_after=math.inf,
+                raise self._error(
+                    f"must return log probabilities, finite numbers <= 0; it returned {log!r:.40}"
                 )
         return spans, np.minimum(np.array(logs, dtype=np.float64), 0.0)
 
-    def _choice(self, reply: Any) -> dict[str, Any]:
-        """The only choice in a reply."""
-        choices = reply.get("choices") if isinstance(reply, dict) else None
-        if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
-            number = len(choices) if isinstance(choices, list) else "no"
-            raise ServerError(
-                f"The server at {self.url} must return one choice; it returned {number}."
-            )
-        return choices[0]
+    def _ask_prompt(self, way: _Way, prompt: str, answer: str = "", **settings: Any) -> Any:
+        """The reply to a prompt, and the beginning of an answer to it, with one choice."""
+        body: dict[str, Any] = {"temperature": 0.0, **settings}
+        if way.chat:
+            body["messages"], path = [{"role": "user", "content": prompt}], "/chat/completions"
+        else:
+            body["prompt"], path = prompt + answer, "/completions"
+        if way.chat and answer:
+            body["messages"].append({"role": "assistant", "content": answer})
+            body |= {"add_generation_prompt": False, "continue_final_message": True}
+        reply = self._ask(path, body)
+        choices = _find(reply, "choices", kind=list) or []
+        if len(choices) != 1:
+            number = len(choices) or "no"
+            raise self._error(f"must return one choice; it returned {number}", retry_after=0)
+        return reply
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send one request, and return what the reply has.
@@ -581,20 +550,25 @@ class ServerModel:
         It is sent by a thread of its own: no frame of a traceback has the key, and a server that
         sends a little at a time cannot take longer than the timeout.
         """
-        data, seconds = None, min(self.timeout, _LONGEST_WAIT)
+        data = None
         if body is not None:
             fields = {"model": self._memory.model, **body, **(self.options or {})}
             fields = {name: value for name, value in fields.items() if value is not None}
             data = json.dumps(fields).encode()
         try:
-            found = in_thread(self._fetch, path, data, seconds).result(seconds)
-        except NotYet:
-            found = self._no_answer(TimeoutError())
+            found = wait_for(in_thread(self._fetch, path, data), self.timeout)
+        except TimeoutError as error:
+            found = self._error(f"did not answer: {error}", retry_after=0)
         if isinstance(found, ServerError):
             raise found
         return found
 
-    def _fetch(self, path: str, data: bytes | None, seconds: float) -> Any:
+    def _error(self, words: str, *, retry_after: float = math.inf, status: int = 0) -> ServerError:
+        """What is wrong with the server; by default another try would not help."""
+        message = f"The server at {self.url} {words}."
+        return ServerError(message, retry_after=retry_after, status=status)
+
+    def _fetch(self, path: str, data: bytes | None) -> Any:
         """What the server returns, or the error that says what is wrong with it.
 
         All that comes from a server passes `clean`, which removes the key.
@@ -605,50 +579,37 @@ class ServerModel:
         clean = partial(_without, secrets=_secrets(key))
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers)
         try:
-            status, reason, pause, raw = _exchange(request, seconds)
+            status, reason, pause, raw = _exchange(request, self.timeout)
         except (OSError, HTTPException, UnicodeError) as error:
             cause = getattr(error, "reason", error)
-            return self._no_answer(cause, clean(str(cause)))
-        fine = status // 100 == 2
+            words = _short(clean(str(cause)) or type(cause).__name__)
+            return self._error(f"did not answer: {words}", retry_after=0)
         try:
             content = clean(json.loads(raw))
         except (ValueError, RecursionError):
-            content = _plain(clean(raw.decode(errors="replace"))[:_LONGEST_PAGE])
-            if fine:
-                wrong = f"must return JSON; it returned {content[:60]!r}"
-                if len(raw) > _LONGEST_REPLY:
-                    wrong = f"must return at most {_LONGEST_REPLY:,} bytes; it returned more"
-                return ServerError(f"The server at {self.url} {wrong}.")
-        return content if fine else self._refusal(status, content, clean(reason), pause)
-
-    def _no_answer(self, cause: Any, text: str = "") -> ServerError:
-        """The error of a request without a reply."""
-        if isinstance(cause, TimeoutError):
-            text = f"no complete answer within the timeout of {self.timeout:g} s"
-        text = printable(text or type(cause).__name__)[:_LONGEST_ERROR]
-        return ServerError(f"The server at {self.url} did not answer: {text}.")
+            content = None  # such as a page
+        if status // 100 != 2:
+            return self._refusal(status, content, clean(reason), pause)
+        if content is None:
+            wrong = "JSON" if len(raw) <= _LONGEST_REPLY else f"at most {_LONGEST_REPLY:,} bytes"
+            return self._error(f"must return {wrong}", retry_after=0)
+        return content
 
     def _refusal(self, status: int, content: Any, reason: str, pause: str | None) -> ServerError:
         """The error of a reply with a status that does not mean success."""
-        text, code = content, None
-        if isinstance(text, dict):
-            text = text.get("error", text)
-        if isinstance(text, dict):
-            text, code = text.get("message", text), text.get("code")
-        wait = _seconds(pause)
-        message = f"The server at {self.url} refused with status {status}"
+        content = _find(content, "error") or content
+        text = _short(_find(content, "message") or content or reason).rstrip(". ")
+        wait, message = _seconds(pause), f"refused with status {status}"
         if status in (401, 403):
             known = "the key in" if self._key() else "no key is in"
             variable = f"{known} the environment variable {self.key_name}"
             message += f" ({variable if self.key_name else 'no key was sent'})"
         if wait:
             message += f" and asks to wait {wait:g} s"
-        again = (status in _AGAIN or status >= 500) and code != "insufficient_quota"
-        return ServerError(
-            f"{message}: {printable(text or reason)[:_LONGEST_ERROR]}".rstrip(". ") + ".",
-            retry_after=wait if again else math.inf,
-            status=status,
-        )
+        again = status in _AGAIN or status >= 500
+        if not again or _find(content, "code") == "insufficient_quota":
+            wait = math.inf
+        return self._error(f"{message}: {text}", retry_after=wait, status=status)
 
     def _key(self) -> str:
         """The key in the environment; empty if there is none."""
@@ -673,16 +634,32 @@ _OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler(_
 
 def _exchange(request: Any, seconds: float) -> tuple[int, str, str | None, bytes]:
     """Send a request: status, reason, `Retry-After` and the beginning of the body of the reply."""
-    end, raw, limit = time.monotonic() + seconds, bytearray(), _LONGEST_REPLY
-    cut: AbstractContextManager[Any] = nullcontext()
-    try:
-        reply: Any = _OPENER.open(request, timeout=seconds)
-    except HTTPError as error:  # which is a reply, too; its body may be cut
-        reply, limit, cut = error, _LONGEST_REFUSAL, suppress(OSError, HTTPException)
-    with reply, cut:
-        while len(raw) <= limit and time.monotonic() < end and (part := reply.read1(1 << 16)):
+    raw, end = bytearray(), time.monotonic() + seconds + 1  # nobody waits any longer
+    try:  # a socket cannot wait much longer than a million seconds
+        reply: Any = _OPENER.open(request, timeout=min(seconds, 1e6))
+    except HTTPError as error:  # which is a reply, too
+        reply = error
+    with reply:
+        while len(raw) <= _LONGEST_REPLY and (part := reply.read1(1 << 16)):
             raw += part
+            if time.monotonic() > end:
+                break
     return reply.status, str(reply.reason), reply.headers.get("Retry-After"), bytes(raw)
+
+
+def _find(reply: Any, *path: str | int, kind: type = object) -> Any:
+    """What stands at a place in a reply, such as "choices", 0, "text"; None if it is not there."""
+    for key in path:
+        try:
+            reply = reply[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return reply if isinstance(reply, kind) else None
+
+
+def _short(text: Any) -> str:
+    """What a server sent, for a message."""
+    return printable(text)[:_LONGEST_ERROR]
 
 
 def _is_this_computer(host: str) -> bool:
@@ -711,24 +688,14 @@ def _without(value: Any, secrets: Sequence[str]) -> Any:
     return value
 
 
-def _plain(page: str) -> str:
-    """The text of a page of HTML, on one line."""
-    return " ".join(re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", page, flags=re.S).split())
-
-
 def _seconds(header: str | None) -> float:
     """The seconds of a `Retry-After`, which has seconds or a date; 0 if it has neither."""
-    if not header:
-        return 0.0
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            there = parsedate_to_datetime(header)
-        except ValueError:
-            return 0.0
-        seconds = (there - datetime.now(there.tzinfo or timezone.utc)).total_seconds()
-    return max(0.0, seconds) if math.isfinite(seconds) else 0.0
+    with suppress(ValueError):
+        return max(0.0, float(header or 0))
+    with suppress(ValueError, TypeError):
+        there = parsedate_to_datetime(str(header))
+        return max(0.0, (there - datetime.now(timezone.utc)).total_seconds())
+    return 0.0
 
 
 def _match(tokens: Sequence[str], answer: str) -> tuple[int, Spans]:

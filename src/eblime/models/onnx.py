@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from eblime._checks import check_choice
-from eblime.models.conversion import NeedsSoftmax, as_array, as_columns, default_output
-
-__all__ = ["OnnxModel", "stamp_of"]
+from eblime._lazy import import_extra
+from eblime.models.conversion import NeedsSoftmax, as_array, default_output, read_scores
 
 _TYPES = {
     "tensor(float)": np.float32,
@@ -79,7 +77,7 @@ class OnnxModel:
     output: str | None = None
     reader: Callable[[Any, int], Any] | None = None
     file: tuple[Any, ...] | None = None
-    _needs_softmax: NeedsSoftmax = field(
+    needs_softmax: NeedsSoftmax = field(
         default_factory=NeedsSoftmax, init=False, repr=False, compare=False
     )
 
@@ -94,27 +92,19 @@ class OnnxModel:
         known = {output.name: output.type for output in self.session.get_outputs()}
         if self.output is not None:
             check_choice("output", self.output, tuple(known))
-        if self.output is None and _is_detector(self.session):  # refused when it is called
-            return
-        kind = known.get(self._output_name(), "")
-        if not kind.startswith("tensor"):
+        name, *others = self._names()
+        if not others and not known[name].startswith("tensor"):
             raise TypeError(
-                f"The output {self._output_name()!r} of the graph must be a tensor; it is a {kind}."
-                " Export the model with zipmap=False, or choose another output with `output`: "
+                f"The output {name!r} of the graph must be a tensor; it is a {known[name]}. Export "
+                "the model with zipmap=False, or choose another output with `output`: "
                 f"{', '.join(map(repr, known))}."
             )
 
-    def _output_name(self) -> str:
-        """Name of the output to explain."""
-        names = [output.name for output in self.session.get_outputs()]
-        name = default_output(names) if self.output is None else self.output
-        if name is None:
-            raise ValueError(
-                f"`output` must be given for a graph with several outputs: one of "
-                f"{', '.join(map(repr, names))}, such as OnnxModel.load(path, output={names[0]!r})."
-                " For a detector, explain a box: target=eblime.scores.Box(label)."
-            )
-        return str(name)
+    def _names(self) -> list[str]:
+        """The outputs to compute: the chosen one; else the default, or all for a reader."""
+        known = [output.name for output in self.session.get_outputs()]
+        chosen = self.output or (None if self.reader else default_output(known))
+        return [str(chosen)] if chosen else known
 
     @classmethod
     def load(cls, source: Any, **settings: Any) -> OnnxModel:
@@ -129,12 +119,7 @@ class OnnxModel:
         """
         if not isinstance(source, (str, os.PathLike)):
             return cls(session=source, **settings)
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise ImportError(
-                "An ONNX model needs onnxruntime: pip install 'eblime[onnx]'."
-            ) from error
+        onnxruntime = import_extra("onnxruntime", "onnx")
         path = os.fspath(source)
         if not os.path.isfile(path):  # noqa: PTH113  any kind of path
             raise FileNotFoundError(
@@ -169,42 +154,17 @@ class OnnxModel:
             is_photo = batch.dtype == np.uint8 and batch.ndim > 2
             images = images.astype(np.float32) / (255 if is_photo else 1)
         images = images if self.preprocess is None else np.asarray(self.preprocess(images))
-        if self.reader is None:
-            names, reader = [self._output_name()], lambda found, n: as_columns(*found.values())
-        else:
-            names = [out.name for out in self.session.get_outputs()]
-            names, reader = [self.output] if self.output else names, self.reader
-        scores = self._run(images.astype(kind, copy=False), entry, names, reader)
-        if self.reader is not None:
-            return scores
-        if self.activation == "softmax" and self._needs_softmax(scores, "OnnxModel"):
-            return np.asarray(special.softmax(scores, axis=1))
-        return np.asarray(special.expit(scores) if self.activation == "sigmoid" else scores)
+        return self._run(images.astype(kind, copy=False), entry)
 
-    def _run(
-        self,
-        images: NDArray[Any],
-        entry: Any,
-        names: list[str],
-        read: Callable[[Mapping[str, Any], int], Any],
-    ) -> NDArray[Any]:
+    def _run(self, images: NDArray[Any], entry: Any) -> NDArray[Any]:
         """Run the graph; one with a fixed batch size is run several times, the last one padded."""
         fixed = entry.shape[0] if isinstance(entry.shape[0], int) else len(images)
-        short = -len(images) % fixed
-        padded = np.concatenate([images, np.repeat(images[-1:], short, axis=0)])
-        parts = []
+        padded = np.concatenate([images, np.repeat(images[-1:], -len(images) % fixed, axis=0)])
+        names, parts = self._names(), []
         for start in range(0, len(padded), fixed):
             found = self.session.run(names, {entry.name: padded[start : start + fixed]})
-            parts.append(np.asarray(read(dict(zip(names, found, strict=True)), fixed)))
+            parts.append(read_scores(self, dict(zip(names, found, strict=True)), fixed))
         return np.concatenate(parts)[: len(images)].astype(np.float64)
-
-
-def _is_detector(session: Any) -> bool:
-    """Whether a graph has several outputs, one of which has boxes."""
-    outputs = session.get_outputs()
-    shapes: list[Any] = [getattr(out, "shape", None) or () for out in outputs]
-    boxes = any(len(shape) > 1 and shape[-1] == 4 for shape in shapes)
-    return len(outputs) > 1 and (boxes or any("box" in out.name.lower() for out in outputs))
 
 
 def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:

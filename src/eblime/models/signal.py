@@ -14,8 +14,6 @@ from eblime.models.sklearn import SklearnModel
 from eblime.models.torch import TorchModel
 from eblime.protocols import Model
 
-__all__ = ["LAYOUTS", "SignalModel"]
-
 LAYOUTS = {"flat": "(n, C x T)", "first": "(n, C, T)", "last": "(n, T, C)"}
 
 
@@ -58,7 +56,7 @@ class SignalModel:
         if layout is not None:
             return self.model(arrange(batch, layout))
         failures = []
-        for layout in self.candidates(batch.shape[1:]):
+        for layout in self._candidates(batch):
             try:
                 returned = as_scores(self.model(arrange(batch, layout)))
                 shape = np.shape(returned)
@@ -75,44 +73,16 @@ class SignalModel:
         raise ValueError(
             f"The model takes signals of shape {batch.shape[1:]} in no layout. Check the number of "
             f"channels and samples, or set `layout`. {reasons}"
-        ) from failures[0][1]
+        ) from (failures[0][1] if failures else None)
 
-    def candidates(self, shape: tuple[int, ...]) -> list[str]:
-        """Layouts to try for a signal of shape (T,) or (C, T), the most likely one first."""
-        if self.layout != "auto":
-            return [self.layout]
-        flat_first = len(shape) == 1 and not isinstance(self.model, TorchModel)
+    def _candidates(self, batch: NDArray[Any]) -> list[str]:
+        """Layouts to try for a batch, the most likely one first."""
+        flat_first = batch.ndim == 2 and not isinstance(self.model, TorchModel)
         order = ["flat", "first", "last"] if flat_first else ["first", "flat", "last"]
         if isinstance(self.model, OnnxModel):
             wanted = self.model.session.get_inputs()[0].shape
-            one = np.empty((1, *shape), dtype=bool)
-            order = [name for name in order if fits(arrange(one, name).shape, wanted)]
+            order = [name for name in order if fits(arrange(batch, name).shape, wanted)]
         return order
-
-    def check(self, shape: tuple[int, ...]) -> None:
-        """Refuse a signal, (T,) or (C, T), of another size than the model says that it takes."""
-        count = 1 if len(shape) == 1 else shape[0]
-        size = f"{count} channel{'s' * (count > 1)} of {shape[-1]} samples"
-        if not self.candidates(shape):
-            assert isinstance(self.model, OnnxModel)
-            wanted = self.model.session.get_inputs()[0].shape
-            raise ValueError(
-                f"`signal` must have the size of the graph's input, {wanted[1:]}; it has {size}."
-            )
-        owner = getattr(getattr(self.model, "predict", None), "__self__", None)
-        known = getattr(owner, "metadata_", None)  # of aeon
-        channels = known.get("n_channels") if isinstance(known, dict) else None
-        if channels is not None and channels != count:
-            raise ValueError(
-                f"`signal` must have {channels} channels, as the model was fitted with; it has "
-                f"{size}."
-            )
-        columns = getattr(owner, "n_features_in_", None)
-        if known is None and columns is not None and columns != np.prod(shape):
-            raise ValueError(
-                f"`signal` must have {columns} numbers, as the model was fitted with; it has "
-                f"{size}."
-            )
 
 
 def arrange(batch: NDArray[Any], layout: str) -> NDArray[Any]:

@@ -9,12 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.conversion import descends, is_frame
-
-__all__ = [
-    *("SklearnModel", "XgboostModel", "clusters", "has_several_outputs", "last_step"),
-    *("output_names", "wrap_predict"),
-]
+from eblime.models.asynchronous import AsyncModel
+from eblime.models.conversion import descends, is_async, is_frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,24 +55,31 @@ class SklearnModel:
         return found[:, None] if found.ndim == 1 else found
 
 
-def wrap_predict(model: Any) -> SklearnModel:
-    """Wrap an estimator that has only `predict`: a regressor, a classifier or a clusterer."""
-    classes = getattr(model, "classes_", clusters(model))
-    named = None if classes is None else tuple(classes)
+def wrap_estimator(model: Any, name: str) -> SklearnModel:
+    """Wrap one of the methods of an estimator; one that is an `async def` is awaited."""
+    method, classes, ranked = getattr(model, name), None, not has_several_outputs(model)
+    if name == "predict":
+        classes = _classes(model) or clusters(model)
+        ranked = ranked and _estimator_type(model) != "regressor"
     return SklearnModel(
-        predict=model.predict,
-        classes=named or None,  # CatBoost's regressors have `classes_` of length 0
-        ranked=_estimator_type(model) != "regressor" and not has_several_outputs(model),
+        predict=AsyncModel(function=method) if is_async(method) else method,
+        classes=None if classes is None else tuple(classes),
+        ranked=ranked,
     )
+
+
+def _classes(model: Any) -> list[Any] | None:
+    """The `classes_` of a classifier; None if it has none, as CatBoost's regressors."""
+    try:
+        found = getattr(model, "classes_", None)
+    except Exception:  # a pipeline whose last step is not fitted
+        return None
+    return None if found is None or len(found) == 0 else list(found)
 
 
 def has_several_outputs(model: Any) -> bool:
     """Whether a classifier answers several questions, each with classes of its own."""
-    try:
-        classes = getattr(model, "classes_", None)
-    except Exception:  # a pipeline whose last step is not fitted
-        return False
-    return isinstance(classes, list) and bool(classes) and np.ndim(classes[0]) > 0
+    return np.ndim((_classes(model) or [0])[0]) > 0
 
 
 def has_method(model: Any, name: str) -> bool:
@@ -150,11 +153,8 @@ def _hugging_face_names(model: Any) -> dict[int, str] | None:
 
 def _class_names(model: Any) -> list[str] | None:
     """The names in `classes_`, one per column of the scores; numbers for clusters."""
-    try:
-        classes = getattr(model, "classes_", None)
-    except Exception:  # a pipeline whose last step is not fitted
-        return None
-    if classes is None or len(classes) == 0:
+    classes = _classes(model)
+    if classes is None:
         numbers = None if has_method(model, "predict_proba") else clusters(model)
         return None if numbers is None else [f"cluster {number}" for number in numbers]
     last = last_step(model)

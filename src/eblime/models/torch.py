@@ -13,24 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice
+from eblime._lazy import import_extra
 from eblime._threads import at_fork
 from eblime._types import FloatArray
-from eblime.models.conversion import NeedsSoftmax, as_array, as_columns, pick_output
+from eblime.models.conversion import NeedsSoftmax, as_array, read_scores
 from eblime.protocols import Composite, RenderedScene
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TorchModel", "evaluation", "import_torch", "lock_module"]
-
 
 def import_torch() -> Any:
     """Import torch, or say how to install it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("torch is not installed: pip install 'eblime[torch]'.") from error
-    return torch
+    return import_extra("torch", "torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +91,7 @@ class TorchModel:
     output: str | int | None = None
     as_is: bool = False
     reader: Callable[[Any, int], Any] | None = None
-    _needs_softmax: NeedsSoftmax = field(
+    needs_softmax: NeedsSoftmax = field(
         default_factory=NeedsSoftmax, init=False, repr=False, compare=False
     )
 
@@ -117,28 +112,25 @@ class TorchModel:
     @property
     def on_gpu(self) -> bool:
         """Whether the network is on a GPU, or will be moved to one."""
-        if self.device not in ("auto", "cpu"):
-            return True
         first = next(self.module.parameters(), None)
-        return first is not None and bool(first.device.type != "cpu")
+        home = "cpu" if first is None else first.device.type
+        return (home if self.device == "auto" else self.device) != "cpu"
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d).
 
         A network with weights of five axes gets volumes, with one axis more.
         """
-        batch = as_array(batch)
-        if self.as_is:
-            with evaluation(self.module, self.device, autocast=self.autocast) as device:
-                return _to_numpy(self.score(_to_tensor(batch).to(device).float()))
-        axes = 5 if _has_3d_weights(self.module) else 4
-        last = batch.ndim == axes and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
         with evaluation(self.module, self.device, autocast=self.autocast) as device:
-            images = _to_tensor(batch).to(device)
-            images = images[:, None] if batch.ndim == axes - 1 else images
-            images = images.movedim(-1, 1) if last else images
-            images = images.float() if batch.ndim < 3 else _as_floats(images)
-            return _to_numpy(self.score(images.contiguous()))
+            images = _to_tensor(as_array(batch)).to(device)
+            axes = 5 if _has_3d_weights(self.module) else 4
+            if self.as_is or images.ndim < 3:
+                images = images.float()
+            else:
+                many = images.shape[-1] > 4 and images.shape[1] <= images.shape[-1]
+                images = images if images.ndim < axes or many else images.movedim(-1, 1)
+                images = _as_floats(images if images.ndim == axes else images[:, None])
+            return np.asarray(self.score(images.contiguous()).cpu().numpy())
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
@@ -147,41 +139,22 @@ class TorchModel:
         The module is locked until the context ends; other threads wait.
         """
         with evaluation(self.module, self.device, autocast=self.autocast) as device:
-            layouts = _layouts(self.module, scene, device)
-            converts = device.type == "cpu" and len(layouts) > 1
-            scorer = TorchScorer(
+            yield TorchScorer(
                 model=self,
                 render=_renderer(scene, device),
                 device=device,
-                layouts=layouts,
-                converts=converts,
+                layout=_layout(self.module, scene, device),
                 numbers=scene.shown.size,
             )
-            tensors = [*self.module.parameters(), *self.module.buffers()] if converts else []
-            original = [(tensor, tensor.data) for tensor in tensors]
-            try:
-                yield scorer
-            finally:  # restore the original memory, in the original layout
-                for tensor, data in original:
-                    tensor.data = data
 
     def score(self, images: torch.Tensor) -> torch.Tensor:
         """Scores of float images, (n, C, H, W) -> (n, outputs); both are on the device."""
+        import torch
+
         images = images if self.preprocess is None else self.preprocess(images)
         returned = self.module(images if self.autocast else _in_precision(self.module, images))
-        if self.reader is not None:
-            import torch
-
-            chosen = returned if self.output is None else pick_output(returned, self.output)
-            return torch.as_tensor(self.reader(chosen, len(images))).to(images.device).float()
-        outputs: torch.Tensor = as_columns(pick_output(returned, self.output)).float()
-        if self.activation == "softmax" and self._needs_softmax(outputs, "TorchModel"):
-            outputs = outputs.softmax(dim=1)
-        elif self.activation == "sigmoid":
-            outputs = outputs.sigmoid()
-        else:
-            outputs = outputs.clone()  # the network may reuse the memory of its output
-        return outputs
+        scores = read_scores(self, returned, len(images))
+        return torch.as_tensor(scores, device=images.device).float()
 
 
 @contextmanager
@@ -221,12 +194,9 @@ def _device(name: Any, *, used: bool = False) -> Any:
         if used:
             torch.empty(0, device=device)
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
-        here = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
-        here += ["mps"] * torch.backends.mps.is_available()
         reason = str(error).partition("\n")[0].rstrip(".")
         raise ValueError(
-            f"`device` must be 'auto' or a device that torch has here, {', '.join(here)}; got "
-            f"{name!r}: {reason}."
+            f"`device` must be 'auto' or a device that torch has here; got {name!r}: {reason}."
         ) from error
     return device
 
@@ -243,10 +213,8 @@ def _in_precision(module: Any, images: Any) -> Any:
     import torch
 
     kinds = (tensor.dtype for tensor in module.parameters() if tensor.is_floating_point())
-    wanted = next(kinds, None)
-    if wanted is None or not isinstance(images, torch.Tensor) or not images.is_floating_point():
-        return images
-    return images.to(wanted)
+    floats = isinstance(images, torch.Tensor) and images.is_floating_point()
+    return images.to(next(kinds, images.dtype)) if floats else images
 
 
 def _to_tensor(array: NDArray[Any]) -> Any:
@@ -256,11 +224,6 @@ def _to_tensor(array: NDArray[Any]) -> Any:
     return torch.from_numpy(np.require(array, requirements=["C", "W"]))
 
 
-def _to_numpy(scores: torch.Tensor) -> NDArray[Any]:
-    """Scores as a NumPy array; waits for the device."""
-    return np.asarray(scores.cpu().numpy())
-
-
 def _has_3d_weights(module: Any) -> bool:
     """Whether a network has weights of five axes, those of convolutions of volumes."""
     from torch.nn.parameter import is_lazy
@@ -268,17 +231,14 @@ def _has_3d_weights(module: Any) -> bool:
     return any(not is_lazy(weight) and weight.dim() > 4 for weight in module.parameters())
 
 
-def _layouts(
-    module: Any, scene: Composite, device: torch.device
-) -> tuple[torch.memory_format, ...]:
-    """Memory layouts that images can have, the one that is mostly faster first."""
+def _layout(module: Any, scene: Composite, device: torch.device) -> torch.memory_format:
+    """The memory layout of images: channels last, which is faster, whatever that of the weights."""
     import torch
 
     grey = scene.channel_axis is None or scene.shown.shape[scene.channel_axis] == 1
     flat = scene.labels.ndim == 2 and not _has_3d_weights(module)
-    if grey or device.type not in ("cpu", "cuda") or not flat:
-        return (torch.contiguous_format,)
-    return (torch.channels_last, torch.contiguous_format)
+    known = not grey and flat and device.type in ("cpu", "cuda")
+    return torch.channels_last if known else torch.contiguous_format
 
 
 def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], torch.Tensor]:
@@ -322,24 +282,13 @@ def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], 
 
 @dataclass(slots=True, kw_only=True)
 class TorchScorer:
-    """Scores masks of one scene on the device, in a memory layout that is fast there.
-
-    A network on a CPU is converted to the layout of its images. A GPU computes in the layout of the
-    images whatever that of the weights is.
-    """
+    """Scores masks of one scene on the device."""
 
     model: TorchModel
     render: Callable[[FloatArray], torch.Tensor]  # masks, (n, p) -> (n, C, H, W) on the device
     device: torch.device
-    layouts: tuple[torch.memory_format, ...]
-    converts: bool  # the network to the layout of the images
+    layout: torch.memory_format
     numbers: int  # in one image
-    layout: torch.memory_format | None = None  # current memory layout of the network
-
-    @property
-    def ways(self) -> int:
-        """The memory layouts worth a try: on a GPU the first one, which is a quarter faster."""
-        return len(self.layouts) if self.converts else 1
 
     @property
     def overlaps(self) -> bool:
@@ -349,37 +298,23 @@ class TorchScorer:
     @property
     def sizes(self) -> Sequence[int]:
         """Batches of a few images for a CPU, of hundreds for a GPU, limited by memory."""
-        gpu = self.overlaps
-        most = (1 << 29 if gpu else 1 << 26) // (4 * self.numbers)
-        sizes = [n for n in ((256, 512) if gpu else (4, 8, 16, 32, 64)) if n <= most]
+        most = (1 << 29 if self.overlaps else 1 << 26) // (4 * self.numbers)
+        sizes = [n for n in ((256, 512) if self.overlaps else (4, 8, 16, 32, 64)) if n <= most]
         return sizes or [max(1, most)]
 
-    def launch(self, masks: FloatArray, way: int = 0) -> torch.Tensor | ScoresOnTheWay:
+    def launch(self, masks: FloatArray) -> NDArray[Any] | ScoresOnTheWay:
         """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""
-        images, layout = self.render(masks), self.layouts[min(way, len(self.layouts) - 1)]
+        import torch
+
+        images = self.render(masks)
         try:
-            scores = self._score(images, layout)
+            scores = self.model.score(images.contiguous(memory_format=self.layout))
         except RuntimeError:
-            if layout is self.layouts[-1]:
+            if self.layout is torch.contiguous_format:
                 raise
-            scores = self._score(images, self.layouts[-1])
-            self.layouts = self.layouts[
-                -1:
-            ]  # of a network with `view`, which needs contiguous arrays
-        return ScoresOnTheWay.send(scores) if self.overlaps else scores
-
-    def _score(self, images: torch.Tensor, layout: torch.memory_format) -> torch.Tensor:
-        """Scores of images, in a memory layout."""
-        if self.converts and layout is not self.layout:
-            self.model.module.to(memory_format=layout)
-            self.layout = layout
-        return self.model.score(images.contiguous(memory_format=layout))
-
-    def fetch(self, launched: Any) -> NDArray[Any]:
-        """Copy scores to main memory; waits for the device."""
-        if isinstance(launched, ScoresOnTheWay):
-            return launched[:]
-        return launched if isinstance(launched, np.ndarray) else _to_numpy(launched)
+            scores = self.model.score(images.contiguous())
+            self.layout = torch.contiguous_format  # which a network with `view` needs
+        return ScoresOnTheWay.send(scores) if self.overlaps else scores.cpu().numpy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,9 +343,14 @@ class ScoresOnTheWay:
         return tuple(self.scores.shape)
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
-        """Some scores, or all, when they have arrived."""
+        """Some scores, when they have arrived."""
+        some: NDArray[Any] = np.asarray(self)[key]
+        return some
+
+    def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
+        """All scores, when they have arrived."""
         self.ready.synchronize()
-        return np.asarray(self.scores.numpy()[key])
+        return np.asarray(self.scores.numpy(), *args, **options)
 
 
 _guard = threading.Lock()

@@ -1,7 +1,4 @@
 """Images: superpixels as features."""
 
-from __future__ import annotations
-
-from eblime.domains.image.scene import IMAGE, ImageScene, read_image
-
-__all__ = ["IMAGE", "ImageScene", "read_image"]
+from eblime.domains.image.scene import IMAGE as IMAGE
+from eblime.domains.image.scene import ImageScene as ImageScene

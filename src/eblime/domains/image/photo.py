@@ -13,25 +13,12 @@ from eblime._warn import warn_user
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["PHOTO_ENDINGS", "is_photo", "open_photo", "photo_shape", "read_photo"]
-
 # Only these formats are read, whatever a file is called: for others, such as EPS, Pillow would
 # start another program.
-_FORMATS = {
-    ".bmp": "BMP",
-    ".gif": "GIF",
-    ".jpeg": "JPEG",
-    ".jpg": "JPEG",
-    ".png": "PNG",
-    ".ppm": "PPM",
-    ".tif": "TIFF",
-    ".tiff": "TIFF",
-    ".webp": "WEBP",
-}
-PHOTO_ENDINGS = tuple(_FORMATS)
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+PHOTO_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 _MOST_PIXELS = 100_000_000  # of a photo in a file, by its header
-_SUBFILE_TYPE = 254  # TIFF tag whose lowest bit marks a reduced copy of another page
 
 
 @runtime_checkable
@@ -71,9 +58,8 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
     name = _name(source) if name is None else repr(name)
     if _is_pil(source):
         return _upright(source, name)
-    formats = sorted(set(_FORMATS.values()))
     try:
-        with Image.open(source, formats=formats) as opened:
+        with Image.open(source, formats=_FORMATS) as opened:
             if opened.width * opened.height > _MOST_PIXELS:
                 raise ValueError(
                     f"{name} must have at most {_MOST_PIXELS / 1e6:g} million pixels; it has "
@@ -85,7 +71,7 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
         raise
     except UnidentifiedImageError as error:
         raise ValueError(
-            f"{name} is not an image in a supported format: {', '.join(formats)}. Read other "
+            f"{name} is not an image in a supported format: {', '.join(_FORMATS)}. Read other "
             "formats with another package, and pass the array."
         ) from error
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
@@ -124,7 +110,7 @@ def photo_shape(source: Any) -> tuple[int, int]:
     """Height and width of an upright photo, from its first bytes."""
     from PIL import ExifTags, Image
 
-    with Image.open(source, formats=sorted(set(_FORMATS.values()))) as image:
+    with Image.open(source, formats=_FORMATS) as image:
         on_its_side = image.getexif().get(ExifTags.Base.Orientation, 1) > 4
         return image.size if on_its_side else image.size[::-1]
 
@@ -148,13 +134,14 @@ def _upright(image: Image.Image, name: str) -> Image.Image:
     """The only page of an image, rotated as its EXIF data says, in grey or RGB."""
     from PIL import ExifTags, Image, ImageOps
 
-    pages = _page_count(image)
-    if pages > 1:
+    pages = int(getattr(image, "n_frames", 1))
+    if pages > 1 and image.format != "MPO":  # phones store previews and depth maps this way
         raise ValueError(
             f"{name} must have one page; got {pages}. Choose one, such as the first: "
             "`image = PIL.Image.open(path); image.seek(0)`, and pass `image.copy()`."
         )
-    if _loses_depth(image):
+    tiles = getattr(image, "tile", ()) if len(image.getbands()) > 2 else ()
+    if any(";16" in str(tile[3]) for tile in tiles):  # such as "RGB;16B"
         warn_user(
             f"{name} has 16 bits per channel and is read with 8. To keep them, read it with "
             "another package, such as tifffile or OpenCV, and pass the array."
@@ -168,39 +155,6 @@ def _upright(image: Image.Image, name: str) -> Image.Image:
         clear = upright if upright.mode == "RGBA" else upright.convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
     return upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
-
-
-def _page_count(image: Image.Image) -> int:
-    """Pages or frames of an image, without the previews that cameras and TIFF files add."""
-    from PIL.TiffImagePlugin import TiffImageFile
-
-    count = int(getattr(image, "n_frames", 1))
-    if count == 1 or image.format == "MPO":  # phones store previews and depth maps this way
-        return 1
-    if not isinstance(image, TiffImageFile):
-        return count
-    current, found = image.tell(), 0
-    for page in range(count):
-        image.seek(page)
-        found += not image.tag_v2.get(_SUBFILE_TYPE, 0) & 1
-    image.seek(current)
-    return found
-
-
-def _loses_depth(image: Image.Image) -> bool:
-    """Whether a file has 16 bits per colour channel, of which Pillow keeps 8."""
-    from PIL.ImageFile import ImageFile
-
-    if not isinstance(image, ImageFile) or len(image.getbands()) < 3:
-        return False
-    for tile in image.tile:
-        codec, settings = tile[0], tile[3]
-        parts = settings if isinstance(settings, tuple) else (settings,)
-        if any(isinstance(part, str) and ";16" in part for part in parts):
-            return True
-        if codec.startswith("ppm") and any(isinstance(p, int) and p > 255 for p in parts):
-            return True
-    return False
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

@@ -11,29 +11,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from eblime import _field_checks as checks
 from eblime._types import FloatArray
 from eblime.domains.composite import (
+    ARRAY_RULES,
+    ArrayScene,
     Channels,
     Hide,
     Labels,
     Segmentation,
     Segmenter,
-    as_numbers,
+    array_checks,
+    block_means,
     centres,
-    empty_batch,
     even_blocks,
-    labels_fit,
-    read_composite,
-    renderer_of,
-    same_kind,
+    run_algorithm,
 )
 from eblime.domains.image.photo import is_photo, open_photo
 from eblime.domains.record import Domain
-
-__all__ = ["IMAGE", "SEGMENTER", "ImageScene", "as_pixels", "read_image", "three_channels"]
 
 LONGEST = 512  # pixels on the longer side of the copy that is segmented
 _PLACES = (
@@ -44,13 +40,9 @@ _PLACES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ImageScene:
+class ImageScene(ArrayScene):
     """An image cut into superpixels, in the layout and dtype that the model gets."""
 
-    shown: NDArray[Any]  # the image itself
-    hidden: NDArray[Any]  # everything hidden, same shape and dtype
-    labels: NDArray[np.intp]  # (H, W) superpixel of each pixel, 0 .. p - 1
-    channel_axis: int | None  # 0 or 2, None for a grey image of two axes
     scores: Sequence[Mapping[str, Any]] = ()  # the boxes and regions that are targets, in order
 
     domain: ClassVar[str] = "image"
@@ -77,7 +69,7 @@ class ImageScene:
         As in scikit-image, `bottom` and `right` are one beyond the last row and column.
         """
         rows, columns = centres(self.labels)
-        boxes = ndimage.find_objects(self.labels + 1)
+        boxes, areas = self.boxes()
         return {
             "centroid_row": rows.tolist(),
             "centroid_column": columns.tolist(),
@@ -85,10 +77,8 @@ class ImageScene:
             "left": [box[1].start for box in boxes],
             "bottom": [box[0].stop for box in boxes],
             "right": [box[1].stop for box in boxes],
-            "area": np.bincount(self.labels.ravel()).tolist(),
+            "area": areas,
         }
-
-    batch, renderer = empty_batch, renderer_of
 
     def photo(self, longest: int | None = None) -> FloatArray:
         """The image for display: (H, W, 3) floats in [0, 1], rescaled if the range is larger.
@@ -102,19 +92,8 @@ class ImageScene:
         if self.shown.dtype != np.uint8:
             low, high = float(self.shown.min()), float(self.shown.max())
             low, high = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
-        return (_shrink(pixels, longest) - low) / max(high - low, 1e-300)
-
-
-def _shrink(pixels: NDArray[Any], longest: int | None) -> FloatArray:
-    """Average blocks of k x k pixels, for the smallest k; incomplete blocks are dropped."""
-    rows, columns = pixels.shape[:2]
-    k = 1 if longest is None else -(-max(rows, columns) // longest)
-    if k == 1:
-        return pixels.astype(np.float64)
-    down, across = min(k, rows), min(k, columns)
-    whole = pixels[: rows // down * down, : columns // across * across]
-    blocks = whole.reshape(rows // down, down, columns // across, across, -1)
-    return np.asarray(blocks.mean(axis=(1, 3), dtype=np.float64))
+        factor = 1 if longest is None else -(-max(pixels.shape[:2]) // longest)
+        return (block_means(pixels, factor) - low) / max(high - low, 1e-300)
 
 
 def slic(image: FloatArray, **params: Any) -> Labels:
@@ -124,31 +103,25 @@ def slic(image: FloatArray, **params: Any) -> Labels:
     Scikit-image converts only three channels to it: grey becomes RGB, and for other numbers of
     channels, which stay between 0 and 1, the compactness is scaled.
     """
-    from skimage import segmentation
-
     settings = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
     if image.shape[-1] == 1:
         image = three_channels(image)
     elif image.shape[-1] != 3:
         settings["compactness"] *= np.sqrt(image.shape[-1]) / 100
-    return np.asarray(segmentation.slic(image, start_label=0, channel_axis=-1, **settings))
+    return run_algorithm("slic", image, start_label=0, channel_axis=-1, **settings)
 
 
 def quickshift(image: FloatArray, **params: Any) -> Labels:
     """Modes of colour and position, with lime's parameters; scikit-image's `quickshift`."""
-    from skimage import segmentation
-
     settings = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
-    return np.asarray(segmentation.quickshift(three_channels(image), **settings))
+    return run_algorithm("quickshift", three_channels(image), **settings)
 
 
 def felzenszwalb(image: FloatArray, **params: Any) -> Labels:
     """Regions of similar colour; scikit-image's `felzenszwalb`."""
-    from skimage import segmentation
-
     smallest = max(1, image.shape[0] * image.shape[1] // 500)
     settings = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, **params}
-    return np.asarray(segmentation.felzenszwalb(image, channel_axis=-1, **settings))
+    return run_algorithm("felzenszwalb", image, channel_axis=-1, **settings)
 
 
 def grid(image: NDArray[Any], *, rows: int = 7, columns: int = 7) -> Labels:
@@ -167,7 +140,6 @@ SEGMENTER = Segmenter(
     kind="image",
     features="superpixels",
     sides="(H, W)",
-    sides_in_words="height and width",
     element="pixel",
     known=SEGMENTATIONS,
     regular="grid",
@@ -184,15 +156,14 @@ def read_image(
     image: Any, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
-    return ImageScene(**read_composite(as_pixels(image), SEGMENTER, segmentation, hide, channels))
+    return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
 
 
 def as_pixels(image: Any) -> NDArray[Any]:
     """The checked pixels of a path, an open file, a PIL image or an array."""
     is_array = isinstance(image, np.ndarray) or not is_photo(image)
-    layouts = ("(H, W)", "(H, W, C)", "(C, H, W)")
     pixels = image if is_array else open_photo(image)
-    return as_numbers(image, pixels, "image", layouts, "a PIL image or a path")
+    return SEGMENTER.read_numbers(image, pixels, "a PIL image or a path")
 
 
 def _scores_fit(scene: ImageScene) -> bool:
@@ -215,21 +186,8 @@ def _scores_fit(scene: ImageScene) -> bool:
     return True
 
 
-_FIELDS = {
-    "shown": checks.array_of("buif", 2, 3),
-    "hidden": checks.array_of("buif", 2, 3),
-    "labels": checks.array_of("i", 2),
-    "channel_axis": checks.one_of(None, 0, 2),
-    "scores": checks.instance(list, tuple),
-}
-_RULES = {
-    "a channel axis if the image has three axes": lambda scene: (
-        (scene.shown.ndim == 3) == (scene.channel_axis is not None)
-    ),
-    "a hidden image with the shape and dtype of the shown one": same_kind,
-    f"a label 0 .. p - 1 for each pixel, p <= {checks.MOST_FEATURES}": labels_fit,
-    "targets inside the image": _scores_fit,
-}
+_FIELDS = {**array_checks(2), "scores": checks.instance(list, tuple)}
+_RULES = {**ARRAY_RULES, "targets inside the image": _scores_fit}
 
 IMAGE = Domain(
     name="image",

@@ -1,7 +1,4 @@
 """Signals: windows, channels or frequency bands as features."""
 
-from __future__ import annotations
-
-from eblime.domains.signal.scene import SIGNAL, SignalScene
-
-__all__ = ["SIGNAL", "SignalScene"]
+from eblime.domains.signal.scene import SIGNAL as SIGNAL
+from eblime.domains.signal.scene import SignalScene as SignalScene

@@ -17,9 +17,7 @@ from eblime._checks import HUGE, check_number
 from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.domains.composite import plain_array
-from eblime.domains.volume.reading import read_file, read_mat, read_npy
-
-__all__ = ["SIGNAL_ENDINGS", "Recording", "read_recording"]
+from eblime.domains.readers import read_file, read_mat, read_npy
 
 # a column with the times, such as "time", "t" or "Time [ms]"
 _TIME = re.compile(r"(?:time|t|timestamp|datetime|date)(?:\s*[\[(](\w{1,20})[\])])?", re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -14,15 +14,10 @@ from scipy import fft, ndimage
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.composite import Labels, Segmentation, check_cut, relabel
+from eblime.domains.composite import Labels, Segmentation, are_labels, check_cut, relabel
 from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
-
-__all__ = [
-    *("HIDES", "SEGMENTATIONS", "SIGNAL", "Hide", "Part", "SignalScene", "check_settings"),
-    *("read_signal", "split_bands"),
-]
 
 Hide = str | float | NDArray[Any] | Callable[[FloatArray], Any]
 HIDES = ("bridge", "mean", "zero", "noise")
@@ -414,18 +409,14 @@ def read_signal(
 ) -> SignalScene:
     """Cut a signal into features; the settings are those of `SignalExplainer`."""
     found = read_recording(source, rate=rate, channels=channels)
-    params: Mapping[str, Any] = {}
-    if isinstance(segmentation, tuple):
-        segmentation, params = segmentation
-    own = labels = cut = None
-    if isinstance(segmentation, str) and segmentation == "bands":
-        cut = bands(found, **params)
-    elif isinstance(segmentation, str):
-        own = SEGMENTATIONS[segmentation](found.signal, **params)
+    cut, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
+    labels = edges = None
+    if isinstance(cut, str) and cut == "bands":
+        edges = bands(found, **params)
     else:
-        own = segmentation(found.signal.copy()) if callable(segmentation) else segmentation
-    if cut is None:
-        own, shape = np.asarray(own), found.signal.shape
+        find = SEGMENTATIONS[cut] if isinstance(cut, str) else cut
+        own = np.asarray(find(found.signal.copy(), **params) if callable(find) else find)
+        shape = found.signal.shape
         own = np.broadcast_to(own, shape) if own.shape == shape[1:] else own
         labels = relabel(own, shape, "signal's shape", "features", "('windows', {'n': 20})")
     hidden = hidden_signals(found.signal, labels, hide)
@@ -439,7 +430,7 @@ def read_signal(
         hidden=hidden,
         channels=list(found.channels),
         labels=labels,
-        bands=cut,
+        bands=edges,
         times=found.times,
         unit=found.unit,
         start=found.start,
@@ -518,11 +509,7 @@ def _labels_fit(scene: SignalScene) -> bool:
     if scene.bands is not None:
         inner = np.array_equal(scene.bands[1:, 0], scene.bands[:-1, 1])
         return inner and bool((np.diff(scene.bands, axis=1) > 0).all())
-    labels = scene.labels
-    if labels is None or labels.dtype != np.intp or labels.shape != scene.signal.shape:
-        return False
-    few = bool(labels.min() >= 0 and labels.max() < checks.MOST_FEATURES)
-    return few and bool(np.bincount(labels.ravel()).all())
+    return scene.labels is not None and are_labels(scene.labels, scene.signal.shape)
 
 
 _FIELDS = {

@@ -8,43 +8,34 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from eblime import _field_checks as checks
 from eblime._checks import check_number
 from eblime._types import FloatArray
 from eblime.domains.composite import (
+    ARRAY_RULES,
+    ArrayScene,
     Channels,
     Hide,
     Labels,
     Segmentation,
     Segmenter,
-    as_numbers,
+    array_checks,
     centres,
-    empty_batch,
     even_blocks,
-    labels_fit,
-    read_composite,
-    renderer_of,
-    same_kind,
+    run_algorithm,
 )
+from eblime.domains.readers import check_memory
 from eblime.domains.record import Domain
-from eblime.domains.volume.reading import check_memory
-
-__all__ = ["SEGMENTER", "VOLUME", "VolumeScene", "read_volume"]
 
 _AXES = ("z", "y", "x")
 _MOST_VOXELS = 96**3  # of the copy that SLIC cuts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class VolumeScene:
+class VolumeScene(ArrayScene):
     """A volume cut into blocks or regions, in the layout and dtype that the model gets."""
 
-    shown: NDArray[Any]  # the volume itself
-    hidden: NDArray[Any]  # everything hidden, same shape and dtype
-    labels: Labels  # (D, H, W) feature of each voxel, 0 .. p - 1
-    channel_axis: int | None  # 0 or 3, None for a volume of three axes
     features: Sequence[str]  # "block (2, 0, 3)" or "region 12"
     axes: Sequence[str]  # names of the three axes of `labels`
     spacing: Sequence[float] | None  # size of a voxel along each axis
@@ -63,7 +54,7 @@ class VolumeScene:
         Positions in voxels count from 0, and `stop` is one beyond the last voxel. Those in units
         are distances from the first voxel's centre; `extent` is that of the bounding box.
         """
-        boxes, voxels = ndimage.find_objects(self.labels + 1), np.bincount(self.labels.ravel())
+        boxes, voxels = self.boxes()
         columns: dict[str, list[Any]] = {}
         middles = centres(self.labels)
         for axis, centre in zip(self.axes, middles, strict=True):
@@ -71,17 +62,15 @@ class VolumeScene:
         for k, axis in enumerate(self.axes):
             columns[f"start_{axis}"] = [box[k].start for box in boxes]
             columns[f"stop_{axis}"] = [box[k].stop for box in boxes]
-        columns["voxels"] = voxels.tolist()
+        columns["voxels"] = voxels
         if self.spacing is None:
             return columns
         for k, (axis, step) in enumerate(zip(self.axes, self.spacing, strict=True)):
             columns[f"centre_{axis}_{self.unit}"] = (middles[k] * step).tolist()
             extents = [(box[k].stop - box[k].start) * step for box in boxes]
             columns[f"extent_{axis}_{self.unit}"] = extents
-        columns[f"volume_{self.unit}3"] = (voxels * float(np.prod(self.spacing))).tolist()
+        columns[f"volume_{self.unit}3"] = (np.array(voxels) * np.prod(self.spacing)).tolist()
         return columns
-
-    batch, renderer = empty_batch, renderer_of
 
 
 def slic(volume: FloatArray, **params: Any) -> Labels:
@@ -89,12 +78,10 @@ def slic(volume: FloatArray, **params: Any) -> Labels:
 
     Compactness is relative to differences of 100, as for the lightness of images.
     """
-    from skimage import segmentation
-
     settings = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
     settings["compactness"] *= np.sqrt(volume.shape[-1]) / 100
     settings.setdefault("convert2lab", False)
-    return np.asarray(segmentation.slic(volume, start_label=0, channel_axis=-1, **settings))
+    return run_algorithm("slic", volume, start_label=0, channel_axis=-1, **settings)
 
 
 def blocks(volume: NDArray[Any], n: int | Sequence[int] | None = None) -> Labels:
@@ -120,7 +107,6 @@ SEGMENTER = Segmenter(
     kind="volume",
     features="regions",
     sides="(D, H, W)",
-    sides_in_words="three sides",
     element="voxel",
     known=SEGMENTATIONS,
     regular="blocks",
@@ -139,16 +125,15 @@ def read_volume(
     unit: str = "mm",
 ) -> VolumeScene:
     """Cut an array into blocks or regions; the settings are those of `VolumeExplainer`."""
-    layouts = ("(D, H, W)", "(D, H, W, C)", "(C, D, H, W)")
     if isinstance(volume, np.ndarray):
         check_memory(volume.shape, volume.dtype)
-    numbers = as_numbers(volume, volume, "volume", layouts, "or a path")
+    numbers = SEGMENTER.read_numbers(volume, volume, "or a path")
     name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
     how = name if isinstance(name, str) else ""
     if how == "slic" and spacing is not None:  # so that its regions are round in space
         steps = np.asarray(spacing, dtype=float)
         segmentation = how, {"spacing": steps / steps.min(), **params}
-    parts = read_composite(numbers, SEGMENTER, segmentation, hide, channels)
+    parts = SEGMENTER.read(numbers, segmentation, hide, channels)
     features = [f"region {j}" for j in range(int(parts["labels"].max()) + 1)]
     if how == "blocks":
         places = np.ndindex(*block_counts(parts["labels"].shape, **params))
@@ -174,23 +159,15 @@ def check_spacing(spacing: Any) -> None:
 
 _SHORT = checks.text(40)
 _FIELDS = {
-    "shown": checks.array_of("buif", 3, 4),
-    "hidden": checks.array_of("buif", 3, 4),
-    "labels": checks.array_of("i", 3),
-    "channel_axis": checks.one_of(None, 0, 3),
+    **array_checks(3),
     "features": checks.NAMES,
     "axes": checks.list_of(_SHORT, "axes", most=3),
     "spacing": checks.optional(checks.list_of(checks.number(1e-300), "axes", most=3)),
     "unit": _SHORT,
 }
 _RULES = {
-    "a channel axis if the volume has four axes": lambda scene: (
-        (scene.shown.ndim == 4) == (scene.channel_axis is not None)
-    ),
-    "a hidden volume with the shape and dtype of the shown one": same_kind,
-    f"a label 0 .. p - 1 for each voxel, p <= {checks.MOST_FEATURES}": lambda scene: (
-        labels_fit(scene) and int(scene.labels.max()) + 1 == scene.n_features
-    ),
+    **ARRAY_RULES,
+    "a name for each feature": lambda scene: int(scene.labels.max()) + 1 == scene.n_features,
     "three different names of axes": lambda scene: len(set(scene.axes)) == 3,
 }
 

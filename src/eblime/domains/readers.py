@@ -1,4 +1,4 @@
-"""Reading volumes from files: the numbers, and the axes and spacing that a format knows."""
+"""Arrays from files, for volumes and signals: the numbers, and what a format knows of its axes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from eblime._threads import free_memory
 
-__all__ = [
-    *("VOLUME_ENDINGS", "Scan", "check_memory", "read_file", "read_mat", "read_npy", "read_scan"),
-    "refuse_dicom",
-]
-
+Found = TypeVar("Found")
 Axes = tuple[int, int]  # how many an array may have that is read
 
 
@@ -42,24 +38,20 @@ def read_scan(source: Any, key: str | None = None) -> Scan:
     if not isinstance(source, (str, os.PathLike)):
         return Scan(values=source)
     path = Path(source)
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    refuse_dicom(path)
     if path.is_dir():
         raise ValueError(
             f"{str(path)!r} is a folder; to explain its volumes, use `eblime.explain_many`."
         )
-    scan: Scan = read_file(path, {end: partial(read, key=key) for end, read in _READERS.items()})
-    return scan
+    return read_file(path, {end: partial(read, key=key) for end, read in _READERS.items()})
 
 
-def read_file(path: Path, readers: Mapping[str, Callable[[Path], Any]]) -> Any:
+def read_file(path: Path, readers: Mapping[str, Callable[[Path], Found]]) -> Found:
     """What the reader for the ending of a file returns; its errors name the file."""
     read = next((r for end, r in readers.items() if path.name.lower().endswith(end)), None)
     if read is None:
         raise ValueError(
             f"{str(path)!r} must end in {', '.join(readers)}. Read other formats with another "
-            "package, and pass the array."
+            "package, such as DICOM with SimpleITK, and pass the array."
         )
     if not path.exists():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
@@ -91,22 +83,6 @@ def check_memory(shape: Sequence[int], dtype: Any) -> None:
 
 class UnreadableError(ValueError):
     """A volume that is refused, with the whole reason."""
-
-
-def refuse_dicom(path: Path) -> None:
-    """Refuse a DICOM file or a folder of them, and say what reads them."""
-    files = [path]
-    if path.is_dir():
-        files = sorted(entry for entry in path.iterdir() if entry.is_file())[:3]
-    for file in files:
-        with file.open("rb") as opened:
-            start = opened.read(132)
-        if start[128:] == b"DICM" or file.suffix.lower() == ".dcm":
-            raise ValueError(
-                f"{str(path)!r} is DICOM, which is not read here. SimpleITK reads a series: "
-                "`image = sitk.ReadImage(sitk.ImageSeriesReader.GetGDCMSeriesFileNames(folder))`. "
-                "Pass `sitk.GetArrayFromImage(image)`, with spacing=image.GetSpacing()[::-1]."
-            )
 
 
 def _choose(
