@@ -46,7 +46,7 @@ def row() -> None:
     cells = load_breast_cancer(as_frame=True)
     forest = RandomForestClassifier(random_state=0)
     forest.fit(cells.data, cells.target_names[cells.target])
-    explainer = eblime.TabularExplainer(forest, cells.data, perturb="background", n_masks=100)
+    explainer = eblime.TabularExplainer(forest, cells.data, n_masks=100)
     explanation = explainer.explain(cells.data.iloc[0])
     print(explanation)
     save(explanation.plot("values", top=8).figure, "front-row")
@@ -380,7 +380,6 @@ def wine_values(trees: int) -> tuple[Any, Any, eblime.Explanation]:
     explainer = eblime.TabularExplainer(
         forest,
         table[::5],
-        perturb="background",
         method=eblime.Quadrature(index="shapley"),
         n_masks=40,
     )
@@ -428,9 +427,9 @@ def biopsy() -> tuple[Any, int]:
 
 
 def table() -> None:
-    """A row of wine, and the rows that each way to perturb draws, as in the how-to about tables."""
+    """A row of wine, as in the how-to about tables."""
     from sklearn.compose import make_column_transformer
-    from sklearn.datasets import load_breast_cancer, load_wine
+    from sklearn.datasets import load_wine
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
@@ -445,32 +444,6 @@ def table() -> None:
     figure = Figure(figsize=(7, 2.8), layout="constrained")
     explanation.plot("values", ax=figure.subplots())
     save(figure, "tables")
-
-    columns = ["mean radius", "mean perimeter", "mean texture", "mean smoothness", "mean concavity"]
-    cells = load_breast_cancer(as_frame=True).data[columns]
-    figure = Figure(figsize=(8, 3), layout="constrained")
-    axes = figure.subplots(1, 3, sharex=True, sharey=True)
-    for ax, perturb in zip(axes, ("bins", "rows", "background"), strict=True):
-        drawn = drawn_rows(cells, perturb, 300)
-        ax.plot(drawn[:, 0], drawn[:, 1], ".", color=ORANGE, ms=4, alpha=0.6, mew=0)
-        ax.plot(*cells.iloc[0, :2], "*", color="black", ms=9)
-        ax.set_title(f'perturb="{perturb}"', fontsize=10)
-        ax.set_xlabel("radius")
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("perimeter")
-    save(figure, "tables-correlated")
-
-
-def drawn_rows(cells: Any, perturb: str, n: int) -> Any:
-    """Rows that a model is asked about when the first row of a table is explained."""
-    asked = []
-
-    def record(rows: Any) -> Any:
-        asked.append(rows.to_numpy())
-        return rows.to_numpy()[:, 0]
-
-    eblime.TabularExplainer(record, cells, perturb=perturb, progress=False).explain(cells.iloc[0])
-    return np.random.default_rng(0).permutation(np.concatenate(asked))[:n]
 
 
 def images() -> None:
@@ -608,10 +581,9 @@ def prompt() -> None:
 
 
 def masks() -> None:
-    """How the intervals narrow with the number of masks, for three real explanations."""
+    """How the intervals narrow with the number of masks, for two real explanations."""
     found = {
-        "row, default": (row_halves({}), "#0072b2"),
-        'row, perturb="background"': (row_halves({"perturb": "background"}), GREEN),
+        "row": (row_halves(), GREEN),
         "photo": (photo_halves(), ORANGE),
     }
     figure = Figure(figsize=(7, 4.2), layout="constrained")
@@ -636,21 +608,19 @@ def masks() -> None:
     save(figure, "masks")
 
 
-def row_halves(settings: dict[str, Any]) -> dict[int, float]:
+def row_halves() -> dict[int, float]:
     """Half-widths for the row of the front page: by masks, mean of three seeds."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.ensemble import RandomForestClassifier
 
     cells = load_breast_cancer(as_frame=True)
     forest = RandomForestClassifier(random_state=0).fit(cells.data, cells.target)
-    explainer = eblime.TabularExplainer(forest, cells.data, **settings)
-    most = 1600 if settings else 6400
+    explainer = eblime.TabularExplainer(forest, cells.data)
     return {
         n: np.mean(
             [half(explainer.explain(cells.data.iloc[0], rng=s, n_masks=n)) for s in range(3)]
         )
-        for n in (50, 100, 200, 400, 800, 1600, 3200, 6400)
-        if n <= most
+        for n in (50, 100, 200, 400, 800, 1600)
     }
 
 

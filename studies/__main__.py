@@ -33,7 +33,6 @@ STUDIES = {
             "prompts",
             "prompts-live",
             "quadrature",
-            "rare-features",
             "row-shapley",
             "signals",
             "stopping",

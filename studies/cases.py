@@ -10,6 +10,8 @@ import numpy as np
 
 import eblime
 from eblime._types import FloatArray
+from eblime.kernels import ExponentialKernel
+from studies.binned import binned_rows
 from studies.data import mnist, photos, stored, tabular
 from studies.data.networks import weights_digest
 from studies.games import AnswerTable, ask_all_masks, cached_answers
@@ -39,10 +41,10 @@ class Item(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowItem:
-    """A row of a table, perturbed within bins as in lime.
+    """A row of a table.
 
-    `sample` draws rows as the paper does, each column on its own from the background. `question` is
-    the default of the library, in which rows with rare values are drawn more often.
+    `sample` draws rows within bins as the paper does. `question` is the default of the library, in
+    which rows of the background hide the columns.
     """
 
     model: Any
@@ -51,19 +53,12 @@ class RowItem:
 
     def sample(self, rng: np.random.Generator, n: int) -> Sampled:
         """N perturbed rows."""
-        explainer, row, target = self.question(n, perturb=self.draw)
-        e = explainer.explain(row, target=target, rng=rng)
-        return e.masks, e.scores, e.weights
+        masks, rows = binned_rows(rng, self.table, self.row, n)
+        return masks, self.model.predict_proba(rows)[:, 1], ExponentialKernel()(masks)
 
-    def draw(self, rng: np.random.Generator, n: int, row: Any) -> Any:
-        """N rows with the values of each column from random rows of the background."""
-        places = rng.integers(len(self.table), size=(len(self.table.columns), n))
-        columns = zip(self.table.items(), places, strict=True)
-        return type(self.table)({name: values.to_numpy()[p] for (name, values), p in columns})
-
-    def question(self, n: int, **settings: Any) -> tuple[Any, Any, int]:
+    def question(self, n: int) -> tuple[Any, Any, int]:
         """An explainer with n masks, its input and its target."""
-        settings = {"n_masks": n, "method": "lime", "progress": False, **settings}
+        settings: Any = {"n_masks": n, "method": "lime", "progress": False}
         return eblime.TabularExplainer(self.model, self.table, **settings), self.row, 1
 
     def whole(self) -> Sampled:

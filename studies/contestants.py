@@ -93,9 +93,11 @@ def captum(name: str, game: Game, n: int, rng: np.random.Generator) -> FloatArra
 
 
 def eblime_table(game: Game, n: int, rng: np.random.Generator) -> FloatArray:
-    """`TabularExplainer` with its own rows: as many as the game asks for n masks."""
+    """`TabularExplainer`: as many rows as the game asks for n masks."""
     row = _row(game)
-    explainer = TabularExplainer(row, row.table, n_masks=n * row.per_mask, progress=False)
+    explainer = TabularExplainer(
+        row, row.table, n_masks=n, rows_per_mask=row.per_mask, progress=False
+    )
     return explainer.explain(row.own.iloc[0], rng=rng).posterior.mean
 
 

@@ -39,6 +39,7 @@ from studies.tables import head, row
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "family.md"
 BEGIN, END = "<!-- table of studies/family.py -->", "<!-- end of the table -->"
 TOP = 3
+PER_MASK = 10  # rows of the background, each of which is a model call
 Found = tuple[np.ndarray, np.ndarray]  # importances (p,) and intervals (p, 2)
 System = Callable[[Any, int], Found]  # of a row and a seed
 
@@ -70,14 +71,23 @@ def of_rows(model: Counted, rows: np.ndarray, **settings: Any) -> System:
 
 def stable(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
     """S-LIME, with at most ten times as many masks."""
-    explainer = eblime.TabularExplainer(model, rows, method="lime", progress=False)
+    explainer = eblime.TabularExplainer(
+        model, rows, method="lime", rows_per_mask=PER_MASK, progress=False
+    )
     rule = LarsStable(TOP)
-    return of(explainer.explain(x, rng=seed, until=rule, max_masks=10 * n))
+    return of(explainer.explain(x, rng=seed, until=rule, max_masks=10 * n // PER_MASK))
 
 
 def mean_of_runs(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
     """Averaged LIME: five runs, each with a fifth of the masks."""
-    explainer = eblime.TabularExplainer(model, rows, n_masks=n // 5, method="lime", progress=False)
+    explainer = eblime.TabularExplainer(
+        model,
+        rows,
+        n_masks=n // 5 // PER_MASK,
+        rows_per_mask=PER_MASK,
+        method="lime",
+        progress=False,
+    )
     found = averaged(explainer, x, runs=5, widths=(1.0,), rng=seed)
     half = 1.96 * found.error
     return found.mean, np.stack([found.mean - half, found.mean + half], axis=1)
@@ -98,7 +108,7 @@ def active(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found
 
 def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, System]:
     """Each system as a function of a row and a seed."""
-    table = partial(of_rows, model, rows, n_masks=n)
+    table = partial(of_rows, model, rows, n_masks=n // PER_MASK, rows_per_mask=PER_MASK)
     whole = eblime.TabularExplainer(model, rows, n_masks=len(rows) + 1, progress=False)
     return {
         "LIME": table(method="lime"),

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-import eblime
 from eblime.answers import Answers, Proposal
 from eblime.designs.masks import exhaustive
 from eblime.kernels import ExponentialKernel
 from eblime.protocols import Design, Kernel
+from studies.binned import binned_rows
 from studies.data import sources
 from studies.data.stored import answers_file, stored_photos
 from studies.data.tabular import boosted_trees, german
@@ -75,9 +75,12 @@ def population(case: str, number: int) -> Population:
         masks = np.vstack([half, 1 - half])
         return Population(masks, scores, ExponentialKernel()(masks))
     model, data, rows, target = _table(case)
-    explainer = eblime.TabularExplainer(model, data, n_masks=20_000, method="lime", progress=False)
-    e = explainer.explain(rows[number], target=target, rng=1_000 + number)
-    return Population(e.masks, e.scores, e.weights)
+    table = pd.DataFrame(data)
+    own = pd.Series(rows[number], index=table.columns)
+    masks, drawn = binned_rows(np.random.default_rng(1_000 + number), table, own, 20_000)
+    asked = drawn if isinstance(data, pd.DataFrame) else drawn.to_numpy()
+    scores = getattr(model, "predict_proba", model)(asked)[:, target]
+    return Population(masks, scores, ExponentialKernel()(masks))
 
 
 def pairs_together(case: str, whole: Population) -> Population:

@@ -10,11 +10,7 @@ about as many rows, and no lasso, with which its error is larger.
 sums" is the ratio of the sums over rows. Both are exact for linear models: there the column "error"
 says how small the error is. "error" is relative to the root mean square of the values.
 
-With `--rows-per-mask 10`, a mask is the mean over 10 rows of the background at random. The model is
-asked about a fifth of the rows, and `KernelExplainer` gets a fifth of the masks.
-
     python -m studies row-shapley                          # 3 minutes
-    python -m studies row-shapley --rows-per-mask 10
 """
 
 from __future__ import annotations
@@ -49,7 +45,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the study."""
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--calls", type=positive, nargs="+", default=[10, 20], help="masks/column")
-    parser.add_argument("--rows-per-mask", type=positive, default=BACKGROUND)
     parser.add_argument("--design", default="adaptive", help="name of a design")
     add_run_options(parser, items=120, seed=False)
 
@@ -59,7 +54,6 @@ def run(options: argparse.Namespace) -> None:
     tables = []
     for model in options.models:
         settings = {"model": model, "calls": options.calls, "design": options.design}
-        settings |= {"rows_per_mask": options.rows_per_mask}
         study = {"out": options.out, "jobs": options.jobs, "progress": options.progress}
         tables.append(run_study(row_shapley_rows, settings, range(options.items), **study))
     print(frame_table(summary(pd.concat(tables))))
@@ -87,7 +81,7 @@ def one_row(
     """Coverage and errors with so many masks per column."""
     import shap
 
-    asked, k = [0], settings["rows_per_mask"]
+    asked = [0]
 
     def counted(rows: np.ndarray) -> np.ndarray:
         asked[0] += len(rows)
@@ -97,8 +91,6 @@ def one_row(
     explainer = eblime.TabularExplainer(
         counted,
         case.background,
-        perturb="background",
-        rows_per_mask=k,
         method=eblime.Quadrature(index="shapley"),
         design=settings["design"],
         n_masks=n_masks,
@@ -108,7 +100,7 @@ def one_row(
     np.random.seed(seed)  # noqa: NPY002  # what KernelExplainer draws from
     kernel = shap.KernelExplainer(counted, case.background)
     asked[0] = 0  # without the call of its constructor
-    theirs = kernel.shap_values(row, nsamples=n_masks * k // BACKGROUND, l1_reg=0, silent=True)
+    theirs = kernel.shap_values(row, nsamples=n_masks, l1_reg=0, silent=True)
     unit = np.mean(truth**2)
     measures = interval_measures(found.interval(), truth, 0.95)
     return {

@@ -95,15 +95,11 @@ def explanations() -> Iterator[tuple[str, eblime.Explanation]]:
     yield "image-more", found.explain(picture, rng=6).more(200)
     tables: dict[str, dict[str, Any]] = {
         "table": {},
-        "table-normal": {"perturb": "normal"},
-        "table-rows": {"perturb": "rows"},
-        "table-continuous": {"representation": "continuous"},
         "table-unequal": {"method": eblime.EBLIME(noise="unequal")},
-        "table-decile": {"bins": "decile"},
         "table-design": {"design": "bernoulli"},
     }
     for name, settings in tables.items():
-        chosen = {"categorical": [5, 6], "n_masks": 500, **settings}
+        chosen = {"n_masks": 500, **settings}
         yield name, eblime.TabularExplainer(table_model, rows, **chosen).explain(rows[3], rng=1)
     texts: dict[str, dict[str, Any]] = {
         "text": {},

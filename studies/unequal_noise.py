@@ -6,7 +6,7 @@ A table has 8 binary columns, the model a linear part of random coefficients and
 - rare states: two columns with one value in 10 % of the rows, each in a product with another;
 - equal noise: no product, but a random number for each row, so that residuals are equal.
 
-`TabularExplainer` explains rows as it does by default, once with `EBLIME(noise="equal")` and once
+Rows are perturbed within bins as in lime, and fitted once with `EBLIME(noise="equal")` and once
 with the default, which allows for unequal noise. The truth is the fit to 200,000 masks. For photos
 with at most 13 superpixels, all masks are known: pairs of masks are drawn from the stored tables.
 
@@ -20,8 +20,11 @@ import argparse
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pandas as pd
 
 import eblime
+from eblime.kernels import ExponentialKernel
+from studies.binned import binned_rows
 from studies.intervals import interval_measures
 from studies.populations import best_fit, count_inputs, mask_numbers, population
 from studies.runner import positive
@@ -75,12 +78,20 @@ def draws(case: str, n: int, fits: int) -> Iterator[Draw]:
     for number in range(INPUTS):
         rng = np.random.default_rng([CASES.index(case), number])
         model, data = table(rng, case)
-        explainer = eblime.TabularExplainer(model, data, categorical=range(8))
-        x = data[rng.integers(len(data))]
-        truth = explainer.explain(x, n_masks=200_000, rng=number).posterior.mean
+        x = rng.integers(len(data))
+        truth = eblime.fit(*row_answers(model, data, x, 200_000, seed=number)).mean
         for draw in range(-(-fits // INPUTS)):
-            answers = explainer.explain(x, n_masks=n, rng=1000 + draw).answers
-            yield truth, [method.fit(rng, answers) for method in METHODS.values()]
+            answers = row_answers(model, data, x, n, seed=1000 + draw)
+            yield truth, [eblime.fit(*answers, method=method) for method in METHODS.values()]
+
+
+def row_answers(
+    model: Callable[..., np.ndarray], data: np.ndarray, x: int, n: int, *, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Masks, scores and weights of n rows around one row of a table."""
+    frame = pd.DataFrame(data)
+    masks, rows = binned_rows(np.random.default_rng(seed), frame, frame.iloc[x], n)
+    return masks, model(rows), ExponentialKernel()(masks)
 
 
 def table(rng: np.random.Generator, case: str) -> tuple[Callable[..., np.ndarray], np.ndarray]:

@@ -23,7 +23,7 @@ def score(rows):
 
 def explained(**settings):
     """An explanation of the first row as a game, and its explainer."""
-    settings = {"perturb": "background", "n_masks": 6, "rows_per_mask": 5, **settings}
+    settings = {"n_masks": 6, "rows_per_mask": 5, **settings}
     with pytest.warns(UserWarning, match="'same'"):
         explainer = eblime.TabularExplainer(score, background(), names=NAMES, **settings)
     return explainer, explainer.explain(background()[0])
@@ -36,9 +36,7 @@ def alone(e):
     def whole(some):
         return score(np.insert(some, 1, 7.0, axis=1))
 
-    explainer = eblime.TabularExplainer(
-        whole, rows, perturb="background", n_masks=6, rows_per_mask=5, method=e.method
-    )
+    explainer = eblime.TabularExplainer(whole, rows, n_masks=6, rows_per_mask=5, method=e.method)
     return explainer.explain(rows[0])
 
 
@@ -107,9 +105,7 @@ def test_rankings_are_among_the_others():
     """A stop rule about the order is not held up by features that are all zero."""
     rows = np.insert(background(), 1, 3.0, axis=1)
     with pytest.warns(UserWarning, match="'column 1', 'column 2'"):
-        explainer = eblime.TabularExplainer(
-            lambda some: some @ [9.0, 1, 1, 3, 1], rows, perturb="background"
-        )
+        explainer = eblime.TabularExplainer(lambda some: some @ [9.0, 1, 1, 3, 1], rows)
     e = explainer.explain([3, 3, 7, 3, 3], until=eblime.Ranking(3), max_masks=200)
 
     assert e.provenance["reached"]
@@ -118,7 +114,7 @@ def test_rankings_are_among_the_others():
 
 def test_unravel_has_them_too():
     """It makes its explanation on its own."""
-    explainer, _ = explained(perturb="bins", rows_per_mask=None, n_masks=30)
+    explainer, _ = explained(n_masks=30)
     e = UnRAVEL().explain(explainer, background()[0])
 
     assert list(e.scene.columns) == NAMES

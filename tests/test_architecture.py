@@ -57,7 +57,7 @@ ALLOWED = {
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
-        *("_threads", "narwhals", "numpy", "pandas", "ruptures", "scipy", "skimage", "sklearn"),
+        *("_threads", "narwhals", "numpy", "pandas", "ruptures", "scipy", "skimage"),
         "tifffile",
     },
     "models": {
@@ -107,8 +107,17 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "designs", "domains"),
-        *("engine", "explainers", "kernels", "laws", "posterior", "protocols", "results"),
+        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "compat", "designs"),
+        *(
+            "domains",
+            "engine",
+            "explainers",
+            "kernels",
+            "laws",
+            "posterior",
+            "protocols",
+            "results",
+        ),
         *("stopping", "numpy", "scipy"),
     },
     # many inputs, measures, example data, the command line

@@ -98,15 +98,11 @@ def test_images_and_settings_of_the_explainer() -> None:
     assert played(np.eye(4)).sum() == pytest.approx(image.mean())
 
 
-def test_tables_and_wrong_shapes_are_refused() -> None:
-    """Tables and wrong shapes are refused."""
-    rows = np.random.default_rng(0).normal(size=(50, 3))
-    explainer = eblime.TabularExplainer(lambda x: x[:, 0], rows)
-    with pytest.raises(ValueError, match="`x` must be an input that its mask decides"):
-        eblime.game(lambda x: x[:, 0], rows[0], explainer=explainer)
-    for x, settings in ((rows[0], {}), (rows[0].tolist(), {}), (rows[:1], {"background": rows})):
-        with pytest.raises(ValueError, match="an input of the domain 'tabular' has many"):
-            eblime.game(lambda x: x[:, 0], x, **settings)
+def test_rows_without_a_background_and_wrong_shapes_are_refused() -> None:
+    """Rows without a background and wrong shapes are refused."""
+    for x in (np.ones(3), [1.0, 2.0, 3.0]):
+        with pytest.raises(ValueError, match="`background` must be given for a row"):
+            eblime.game(lambda x: x[:, 0], x)
     played = eblime.game(Counted(), " ".join(WORDS))
     for wrong in (np.ones((2, 4)), np.full((1, 5), 0.5), np.ones((1, 1, 5))):
         with pytest.raises(ValueError, match=r"`coalitions` must be True or False"):
@@ -215,35 +211,24 @@ def test_values_for_shapiq(shapiq) -> None:
     assert len(two.values) == 1 + 5 + 10
 
 
-@pytest.mark.parametrize("rows", [None, 1])
 @pytest.mark.parametrize("index", ["shapley", "banzhaf"])
 def test_the_baseline_of_a_row_for_shapiq_is_the_mean_score_of_the_background(
-    shapiq, index, rows
+    shapiq, index
 ) -> None:
-    """It is exact, whatever the rows for each mask."""
+    """It is exact."""
     table = np.random.default_rng(0).normal(size=(60, 3))
-    game = {"perturb": "background", "rows_per_mask": rows}
-    explainer = eblime.TabularExplainer(lambda rows: 50 + rows @ [1, 2, 0], table, **game)
+    explainer = eblime.TabularExplainer(lambda rows: 50 + rows @ [1, 2, 0], table)
     found = explainer.explain(table[0], rng=0).to_shapiq(index)
 
     assert found.baseline_value == found.values[0]
     assert found.baseline_value == pytest.approx(50 + (table @ [1, 2, 0]).mean(), abs=1e-12)
 
 
-def test_a_row_with_perturbations_of_lime_has_no_baseline(shapiq) -> None:
-    """The refusal names the setting."""
-    table = np.random.default_rng(0).normal(size=(60, 3))
-    found = eblime.TabularExplainer(lambda rows: rows[:, 0], table, n_masks=100).explain(table[0])
-
-    with pytest.raises(ValueError, match="perturb='background'"):
-        found.to_shapiq("banzhaf")
-
-
 def test_a_row_is_a_game_if_hidden_columns_come_from_the_background() -> None:
     """The value of a coalition is the mean over the background."""
     table = np.random.default_rng(0).normal(size=(20, 3))
     model = lambda rows: rows[:, 0] * rows[:, 1] + rows[:, 2]  # noqa: E731
-    explainer = eblime.TabularExplainer(model, table, perturb="background")
+    explainer = eblime.TabularExplainer(model, table)
     found = eblime.game(model, table[3], explainer=explainer)([True, False, False])
 
     mixed = table.copy()

@@ -23,6 +23,7 @@ from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Target, check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
+from eblime.explainers.tabular import TabularExplainer
 from eblime.explainers.text import TextExplainer
 from eblime.protocols import Subject
 
@@ -131,11 +132,11 @@ def game(
     model
         Anything that scores a batch of inputs; see `as_model`.
     x
-        The input: a text, or an image.
+        The input: a text, an image, or with `background` a row of a table.
     explainer
         `ImageExplainer`, `TextExplainer` or another class of explainers; or an explainer, whose
-        settings are used. None chooses by the input. A row of a table needs
-        `TabularExplainer` with perturb="background" and all rows of the background for each mask.
+        settings are used. None chooses by the input, and `TabularExplainer` if `background` is
+        among the settings.
     target
         Column number or label of the model's output; None is the highest for the input itself.
     cache
@@ -160,7 +161,10 @@ def game(
     check_targets(targets, loop.labels)
     subject = chosen.subject(x)
     if not subject.neighbourhood(np.random.default_rng(0)).exact:
-        raise _no_game(chosen.domain)
+        raise ValueError(
+            "`x` must be an input that its mask decides; an input of the domain "
+            f"{chosen.domain!r} has many for a mask."
+        )
     loop = replace(loop, calls=loop.calls.merge(None, cache))
     asked = _Asked(settings=loop, subject=subject, targets=targets)
     return Game(players=subject.scene.features, asked=asked)
@@ -184,19 +188,11 @@ def _class_for(x: Any, settings: Mapping[str, Any]) -> type[BaseExplainer]:
     """The explainer for an input: texts are strings, and arrays with two or more axes images."""
     if isinstance(x, str):
         return TextExplainer
-    is_row = isinstance(x, (Mapping, list)) or getattr(x, "ndim", None) == 1
-    if is_row or "background" in settings:
-        raise _no_game("tabular")
+    if "background" in settings:
+        return TabularExplainer
+    if isinstance(x, (Mapping, list)) or getattr(x, "ndim", None) == 1:
+        raise ValueError("`background` must be given for a row of a table: typical rows.")
     return ImageExplainer
-
-
-def _no_game(domain: str) -> ValueError:
-    """The error for an input whose hidden features are filled in by chance."""
-    return ValueError(
-        f"`x` must be an input that its mask decides; an input of the domain {domain!r} has many "
-        "for a mask. For a row of a table, give explainer=TabularExplainer(model, background, "
-        "perturb='background', rows_per_mask=len(background))."
-    )
 
 
 def stored_game(

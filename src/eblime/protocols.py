@@ -118,11 +118,7 @@ class Neighbourhood(Protocol):
         """What decides an input besides its key: the scene."""
 
     def keys(self, rows: IntArray) -> Sequence[bytes]:
-        """A key for each perturbed input by number: the same key is the same input, asked once.
-
-        A neighbourhood may also have `repeats(rows)`: for each number the position of the first one
-        with the same input, or None. It is used instead of the keys where answers are not stored.
-        """
+        """A key for each perturbed input by number: the same key is the same input, asked once."""
 
 
 @runtime_checkable

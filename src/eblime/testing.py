@@ -23,7 +23,7 @@ from eblime.designs.rounds import as_design
 from eblime.kernels import as_kernel
 from eblime.laws import DrawsLaw
 from eblime.methods.regression import as_method
-from eblime.protocols import INPUT_ITSELF, Kernel, Law, Method, RenderedScene, Subject
+from eblime.protocols import INPUT_ITSELF, Kernel, Law, MeanBatch, Method, RenderedScene, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import load
 
@@ -190,7 +190,7 @@ def check_domain(explainer: Any, x: Any) -> None:
     >>> check_domain(eblime.TextExplainer(lambda texts: [len(t) for t in texts]), "one two three")
     """
     record, subject = registry.find("domains", explainer.domain), explainer.subject(x)
-    scene = subject.scene
+    scene = getattr(subject, "whole", subject.scene)
     _require(record.name == scene.domain, f"the scene must be of {record.name!r}")
     _require(bool(record.feature), "`feature` must say what a feature is called")
     _require(record.picture in registry.names("plots"), "`picture` must be a plot kind")
@@ -225,7 +225,11 @@ def _check_neighbourhood(subject: Subject, *, by_masks: bool) -> None:
         return
     inputs: Any = grown.inputs(np.array([INPUT_ITSELF, 0, 5]))
     last: Any = grown.inputs(np.array([5]))
-    same = len(inputs) == 3 and np.array_equal(last[0], inputs[2])
+    if isinstance(inputs, MeanBatch):
+        same = len(inputs.sizes) == 3
+        same &= np.array_equal(last.inputs, inputs.inputs[-int(last.sizes[0]) :])
+    else:
+        same = len(inputs) == 3 and np.array_equal(last[0], inputs[2])
     _require(same, "`inputs` must return the inputs asked for, each the same every time")
     _require(list(grown.sizes) == sorted(set(grown.sizes)), "`sizes` must rise")
     _require(grown.room >= 1, f"`room` must be at least 1; got {grown.room}")

@@ -23,7 +23,7 @@ def speed_part(found: pd.DataFrame) -> dict[str, str]:
             "posterior, 1000 masks of 40",
         )
     )
-    renamed = {"captum Lime": "captum", "shap Partition": "shap", "eblime, bins": "eblime"}
+    renamed = {"captum Lime": "captum", "shap Partition": "shap", "eblime, background 50": "eblime"}
     renamed |= {"shap, background 50": "shap"}
     figure, panels = canvas(2, 2, 8.4, 4.2)
     titles = (
@@ -68,8 +68,8 @@ def speed_part(found: pd.DataFrame) -> dict[str, str]:
             ("real-captum", real, "eblime", "captum Lime"),
             ("real-forward", real, "eblime", "forward passes alone, channels last"),
             ("fit-ridge", fit, "EBLIME()", "BayesianRidge, scikit-learn"),
-            ("row-lime", row, "eblime, bins", "lime"),
-            ("row-shap", row, "eblime, bins", "shap, background 50"),
+            ("row-lime", row, "eblime, background 50", "lime"),
+            ("row-shap", row, "eblime, background 50", "shap, background 50"),
             ("text-lime", text, "eblime", "lime"),
             ("compat-row", row, "eblime.compat.lime, eblime", "lime"),
             ("compat-text", text, "eblime.compat.lime, eblime", "lime"),

@@ -15,6 +15,7 @@ from eblime.batch import Workers
 
 MASKS = 60
 ROWS = np.random.default_rng(0).random((24, 5))
+OTHERS = np.random.default_rng(1).random((24, 5))  # a background without the inputs
 
 
 def part_file(run, part):
@@ -42,7 +43,7 @@ def slow(rows):
 
 def make():
     """An explainer of `slow`."""
-    return eblime.TabularExplainer(slow, ROWS, n_masks=60)
+    return eblime.TabularExplainer(slow, OTHERS, n_masks=60)
 
 
 def shifted(rows):
@@ -94,7 +95,7 @@ def poisoned(rows):
 
 def make_poisoned():
     """An explainer of `poisoned`."""
-    return eblime.TabularExplainer(poisoned, ROWS, n_masks=60)
+    return eblime.TabularExplainer(poisoned, OTHERS, n_masks=60)
 
 
 def sleepy(rows):

@@ -305,7 +305,7 @@ def test_an_invalid_manifest_gives_a_clear_error(run, explainer):
         for text in messages
         if not re.search("manifest.json|was created with|of this run", text)
     ] == []
-    assert len(messages) > 0.9 * len(bad)  # `versions` may hold anything
+    assert len(messages) > 0.85 * len(bad)  # `versions` may hold anything
 
 
 def test_a_part_with_other_columns_gives_a_clear_error(run):

@@ -351,11 +351,6 @@ def weighted(theta):
     return lambda closeness: np.exp(-theta * (1 - closeness).sum(axis=1))
 
 
-def shifting(step):
-    """A function that draws rows."""
-    return lambda rng, n, row: np.tile(row, (n, 1)) + step * rng.normal(size=(n, 5))
-
-
 class OwnMethod:
     """A method of the user's own."""
 
@@ -373,9 +368,7 @@ class OwnMethod:
     ("name", "first", "second"),
     [
         ("kernel", weighted(0.1), weighted(3.0)),
-        ("perturb", shifting(0.1), shifting(2.0)),
         ("method", OwnMethod(eblime.LIME()), OwnMethod(eblime.BayesLIME())),
-        ("bins", {"a": ("entropy", ROWS[:, 0] > 0.5)}, {"a": ("entropy", ROWS[:, 1] > 0.5)}),
         ("until", lambda law, answers: "x", lambda law, answers: "y"),
     ],
 )

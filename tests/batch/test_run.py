@@ -435,27 +435,22 @@ def test_the_list_of_a_run_has_the_most_important_features(tmp_path):
         assert entry.r2 == explanation.posterior.r2_held_out
 
 
-@pytest.mark.parametrize(
-    ("size", "memory", "most"),
-    [(None, 32 << 20, 32_768), (100, 32 << 20, 100), (None, 1, 256)],
-    ids=["plain", "the user's size", "a wide table"],
-)
-def test_shared_calls_have_a_maximum_size(tmp_path, size, memory, most, monkeypatch):
-    """No call is larger than the user allows or than fits into memory."""
+@pytest.mark.parametrize(("size", "most"), [(None, 200), (4, 4 * len(ROWS))])
+def test_shared_calls_have_a_maximum_size(tmp_path, size, most, monkeypatch):
+    """No call is larger than the user allows, in masks, or than fits into memory."""
     sizes = []
 
     def score(rows):
         sizes.append(len(rows))
         return rows[:, 0]
 
-    monkeypatch.setattr("eblime.domains.tabular.neighbourhood._BATCH_BYTES", memory)
+    monkeypatch.setattr("eblime.domains.tabular.row._MAX_ROWS_PER_CALL", 200)
     calls = eblime.Calls(batch_size=size)
     explainer = eblime.TabularExplainer(score, ROWS, n_masks=300, calls=calls)
     run = eblime.explain_many(explainer, ROWS[:10], tmp_path / "r")
 
     assert run.failures().empty
     assert max(sizes) <= most
-    assert (max(sizes) > 301) == (most == 32_768)
 
 
 def test_a_finished_run_refuses_another_model(tmp_path):

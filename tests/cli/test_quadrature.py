@@ -126,28 +126,20 @@ def houses(tmp_path, monkeypatch):
 @pytest.mark.parametrize("rows", [(), ("--rows-per-mask", 10)])
 def test_shapley_values_of_a_row(houses, capsys, rows):
     """They add up from the mean of the background to the row."""
-    words = ("--method", "quadrature", "--index", "shapley", "--perturb", "background", *rows)
+    words = ("--method", "quadrature", "--index", "shapley", *rows)
     code, out, err = run_command(capsys, *houses, *words)
     e = eblime.load(next(Path("eblime-out").glob("*.eblime")))
 
     assert (code, err) == (0, "")
     assert "Importances are Shapley values" in out
     assert e.answers.hidden + e.posterior.mean.sum() == pytest.approx(e.prediction, abs=1e-2)
-    assert e.provenance["input"]["rows_per_mask"] == (10 if rows else None)
-
-
-def test_shapley_values_of_a_row_need_the_background(houses, capsys):
-    """The message names the option."""
-    code, out, err = run_command(capsys, *houses, "--method", "quadrature", "--index", "shapley")
-
-    assert (code, out) == (2, "")
-    assert "--perturb must be 'background' for Shapley values of a row" in " ".join(err.split())
+    assert e.provenance["input"]["background"].startswith("10 of" if rows else "")
 
 
 def test_help_of_tables_explains_the_background(monkeypatch, capsys):
-    """Both options are there."""
+    """And the option that limits it."""
     monkeypatch.setenv("COLUMNS", "160")
     _, out, _ = run_command(capsys, "explain", "tabular", "--help")
 
     assert "--rows-per-mask" in out
-    assert "or background" in " ".join(out.split())
+    assert "rows of the background" in " ".join(out.split())

@@ -1,8 +1,6 @@
 """Perturbed inputs that repeat are asked once."""
 
 import numpy as np
-import pandas as pd
-import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from together import explain_together
 
@@ -52,27 +50,6 @@ def test_masks_of_an_earlier_round_are_not_asked_again():
     assert len(e.masks) == 80
     assert len(model.asked) == len(set(model.asked)) <= 41
     assert_array_equal(e.scores[:40], e.scores[40:])
-
-
-@pytest.mark.parametrize("kind", ["array", "frame", "objects"])
-def test_rows_of_a_table_that_repeat_are_asked_once(kind):
-    """A row is what the model sees: numbers and categories."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.integers(0, 3, 200), "b": rng.choice(["x", "y", None], 200)})
-    background = frame[["a"]].assign(b=1 + 0 * frame["a"] + rng.integers(0, 2, 200)).to_numpy()
-    asked = []
-
-    def model(rows):
-        table = rows.to_numpy(dtype=object) if hasattr(rows, "to_numpy") else rows
-        asked.extend(map(repr, map(tuple, table.tolist())))
-        return [float(row[0]) + (row[1] == "x") for row in table]
-
-    given = {"array": background, "frame": frame, "objects": frame.to_numpy(dtype=object)}[kind]
-    first = given.iloc[0] if kind == "frame" else given[0]
-    e = eblime.TabularExplainer(model, given, n_masks=300).explain(first)
-
-    assert len(e.masks) == 300
-    assert len(asked) == len(set(asked)) == e.provenance["model_calls"] <= 9
 
 
 def test_inputs_that_share_calls_ask_once_too():

@@ -152,7 +152,7 @@ def test_different_estimands_are_noted():
 
 
 def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input():
-    """Not for a row of a table, whose hidden values are drawn, nor with another kernel."""
+    """Also for a row of a table, but not with another kernel."""
     narrow = eblime.Quadrature(kernel=eblime.kernels.ExponentialKernel(width=0.3))
     methods = ["eblime", "quadrature", "quadrature+adaptive"]
     same = eblime.compare(mood, TEXT, methods, n_masks=60, design="paired")
@@ -161,7 +161,7 @@ def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input()
 
     assert same.notes() == []
     assert "width 0.3" in kernels.notes()[2]
-    assert "the score of a mask is the mean over rows" in row.notes()[2]
+    assert row.notes() == []
 
 
 def test_the_law_of_masks_of_texts_is_noted():
@@ -202,18 +202,6 @@ def test_bad_settings_are_refused_before_any_model_call(settings, error, message
         eblime.compare(model, TEXT, **{"methods": ["eblime"], **settings})
 
     assert model.asked == 0
-
-
-def test_method_that_needs_both_ends_is_refused_for_a_table_before_any_call():
-    """A row has no version with everything hidden; the other methods are not run first."""
-    model = Counter(rows_score)
-    methods = ["eblime", (eblime.BayesSHAP(constrained=True), "paired")]
-    with pytest.raises(ValueError, match="needs the score with everything hidden"):
-        eblime.compare(model, PEOPLE[0], methods, background=PEOPLE)
-
-    assert model.asked == 0
-    with pytest.raises(ValueError, match=r"`background` must be given.*SignalExplainer"):
-        eblime.compare(model, PEOPLE[0], methods)
 
 
 def test_explainer_gives_settings_and_model():
@@ -373,13 +361,12 @@ def test_systems_of_texts_and_their_settings():
 
 
 def test_system_samples_a_large_background():
-    """DLIME and DMM-MEN ask about no more rows than the budget has; bins stay the explainer's."""
+    """DLIME and DMM-MEN ask about no more rows than the budget has masks."""
     model = Counter(slopes)
     found = eblime.compare(model, PEOPLE[0], ["lime", "dlime"], background=PEOPLE, n_masks=40)
 
     assert found.model_calls["dlime"] <= 41
-    assert model.asked <= 82
-    assert list(found["dlime"].features) == list(found["lime"].features)
+    assert list(found["dlime"].scene.columns) == list(found["lime"].scene.columns)
 
 
 @pytest.mark.slow
@@ -455,7 +442,7 @@ def test_system_equals_the_class_if_the_budget_has_the_background():
         (["lime", DMMMEN(burn_in=-1)], PEOPLE[0], {}, "`burn_in` must be >= 0"),
         (["lime", DLIME(n_clusters=0)], PEOPLE[0], {}, "`n_clusters` must be >= 1"),
         (["lime", DLIME()], PEOPLE[0], {"n_masks": 2}, "`n_clusters` must be >= 1 and <= 1"),
-        (["lime", "s-lime"], PEOPLE[0], {"n_masks": 50}, "`max_masks` must be at least 64"),
+        (["lime", "s-lime"], TEXT, {"n_masks": 50}, "`max_masks` must be at least 64"),
         (["lime", "dmm-men"], [np.nan, 0, 0, 0, 0], {}, "of the row has 1 missing or infinite"),
         (
             ["lime", "unravel"],
@@ -625,7 +612,7 @@ def test_choices_of_texts_rows_and_prompts():
 
     texts = eblime.compare(mood, TEXT, tokens=["word", "sentence"], n_masks=50)
     rows = eblime.compare(
-        rows_score, PEOPLE[0], background=PEOPLE, perturb=["bins", "rows"], n_masks=80
+        rows_score, PEOPLE[0], background=PEOPLE, rows_per_mask=[5, 10], n_masks=80
     )
     prompts = eblime.compare(
         mood,

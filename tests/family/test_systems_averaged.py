@@ -93,12 +93,10 @@ def test_similar_rows_of_a_table(rng):
     """A model with another slope in each half: the importance depends on the row."""
     rows = rng.normal(size=(200, 2))
     model = lambda x: np.where(x[:, 1] > 0, 3.0, -3.0) * x[:, 0]  # noqa: E731
-    explainer = eblime.TabularExplainer(
-        model, rows, representation="continuous", n_masks=100, method="lime"
-    )
-    near = [[0.0, -2.0], [0.1, 2.0], [0.0, -2.1]]
+    explainer = eblime.TabularExplainer(model, rows, n_masks=100, method="lime")
+    near = [[2.0, -2.0], [2.1, 2.0], [2.0, -2.1]]
     found = eblime.family.averaged(
-        explainer, [0.0, 2.0], runs=2, widths=(0.3,), similar=near, rng=1
+        explainer, [2.0, 2.0], runs=2, widths=(1.0,), similar=near, rng=1
     )
 
     assert found.importances.shape == (1, 4, 2, 2)

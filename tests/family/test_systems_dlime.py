@@ -48,8 +48,8 @@ def test_the_model_is_asked_about_the_rows_of_the_cluster(rows):
         asked.append(np.array(x))
         return model(x)
 
-    settings = {"representation": "continuous", "kernel": "uniform"}
-    e = explain(recorded, rows, rows[0], settings={"method": "lime"}, **settings)
+    settings = {"method": "lime", "discretize": False}
+    e = explain(recorded, rows, rows[0], settings=settings, kernel="uniform")
     near = rows[DLIME().neighbours(rows, rows[0])]
     every = np.concatenate([rows[:1], near])
     z = (every - rows.mean(axis=0)) / rows.std(axis=0)
@@ -63,7 +63,10 @@ def test_the_model_is_asked_about_the_rows_of_the_cluster(rows):
 
 def test_groups_have_their_own_slopes(rows):
     """With standardised columns, each group's explanation has the sign of its slope."""
-    first, last = (explain(model, rows, x, representation="continuous") for x in rows[[0, -1]])
+    first, last = (
+        explain(model, rows, x, settings={"method": "eblime", "discretize": False})
+        for x in rows[[0, -1]]
+    )
 
     assert first.posterior.mean[0] > 1
     assert last.posterior.mean[0] < -0.5

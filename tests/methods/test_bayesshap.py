@@ -112,21 +112,6 @@ def test_the_loop_asks_about_both_ends():
     assert_allclose(eblime.TextExplainer(score, tokens="char").explain("ab").posterior.mean, 0.1)
 
 
-def test_tables_have_no_score_with_everything_hidden():
-    """Constrained fits of tables are refused before the model is asked; others are free."""
-    rows = np.random.default_rng(0).normal(size=(50, 3))
-    model = lambda r: r[:, 0] - r[:, 2]  # noqa: E731
-
-    def never(rows):
-        raise AssertionError("the model was asked")
-
-    explainer = eblime.TabularExplainer(never, rows, method=BayesSHAP(constrained=True))
-    with pytest.raises(ValueError, match="needs the score with everything hidden"):
-        explainer.explain(rows[0])
-    e = eblime.TabularExplainer(model, rows, method="bayesshap", n_masks=300).explain(rows[0])
-    assert "free intercept" in e.posterior.estimand
-
-
 def test_missing_ends_and_settings_are_refused():
     """Answers without an end, and settings of the wrong kind."""
     masks, scores = game(4)

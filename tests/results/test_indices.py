@@ -9,6 +9,7 @@ import pytest
 
 import eblime
 from eblime.answers import Answers
+from eblime.compat.lime import LimeTabularExplainer
 from eblime.core.indices import banzhaf, shapley
 from eblime.core.quadrature import exact_values
 from eblime.designs.masks import exhaustive
@@ -243,8 +244,10 @@ def test_files_give_the_same_numbers(tmp_path, method, design) -> None:
 def test_rows_have_banzhaf_values_by_lime_but_no_shapley_values() -> None:
     """The function is the mean score of a mask; a row with everything hidden is not defined."""
     rows = np.random.default_rng(0).normal(size=(200, 4))
-    explainer = eblime.TabularExplainer(lambda x: x[:, 0] + 0.5 * x[:, 1], rows, n_masks=300)
-    found = explainer.explain(np.array([1.5, 1.5, 0.0, 0.0]))
+    explainer = LimeTabularExplainer(rows, mode="regression", random_state=0)
+    found = explainer.explain_instance(
+        np.array([1.5, 1.5, 0.0, 0.0]), lambda x: x[:, 0] + 0.5 * x[:, 1], num_samples=3000
+    ).explanation
 
     low, high = found.importances("banzhaf").interval(0.999).T
     assert (low[:2] > 0).all()
@@ -255,7 +258,7 @@ def test_rows_have_banzhaf_values_by_lime_but_no_shapley_values() -> None:
         lambda: found.interactions("shapley"),
         lambda: found.refit(Quadrature(index="shapley")),
     ):
-        with pytest.raises(ValueError, match=r"Shapley values need .* perturb='background'"):
+        with pytest.raises(ValueError, match=r"Shapley values need .* TabularExplainer"):
             undefined()
     assert list(every_index(found.refit("quadrature"))) == ["lime", "banzhaf"]
 

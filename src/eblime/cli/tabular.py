@@ -52,7 +52,7 @@ def explainer(
     from eblime.explainers.tabular import TabularExplainer
 
     table = match_columns(read_table(_background(argument, options)), model, options["drop"])
-    categories = settings.get("categorical") or ()
+    categories = _listed(options["categorical"])
     return TabularExplainer(model, _with_categories(table, model, categories), **settings)
 
 
@@ -154,8 +154,8 @@ def _background(argument: str, options: Mapping[str, Any]) -> Path:
 COMMAND = Command(
     help="""Explain rows of a table by its columns.
 
-    Columns that the model was trained on are found by their names; others are left out. Without
-    --design, hidden columns take values from rows of the background at random.
+    Columns that the model was trained on are found by their names; others are left out. Hidden
+    columns take their values from rows of the background.
     """,
     metavar="DATA",
     argument="A .csv, .tsv or .parquet file.",
@@ -164,15 +164,14 @@ COMMAND = Command(
     items=items,
     inputs=inputs,
     explainer=explainer,
-    defaults={"design": None},
     options=[
         *used_by(
             "inputs",
             Option("row", "Which rows, from 0: 3, or 3,7, or 0:10.", default="0", batch=False),
             Option("background", "Table of usual values. Default: the table.", type=Path),
             Option("drop", "Columns that the model does not take: a,b.", default=""),
+            Option("categorical", "Numbers that LightGBM takes as categories: a,b.", default=""),
         ),
-        Option("categorical", "Numbers that are categories: a,b.", parse=_listed, commas=True),
         Option(
             "group",
             "Columns that change together as one feature: job=job_a,job_b. May be repeated.",
@@ -180,14 +179,12 @@ COMMAND = Command(
             setting="groups",
             parse=parse_groups,
         ),
-        Option("representation", "What a feature is: binary or continuous.", default="binary"),
-        Option("bins", "Bins of columns of numbers: quartile or decile.", default="quartile"),
         Option(
-            "perturb",
-            "Where hidden values come from: bins (column by column), normal (as in lime), rows "
-            "(whole ones) or background (the mean over rows: for --index shapley).",
-            default="bins",
+            "rows_per_mask",
+            "The most rows of the background that are kept; a score is their mean.",
+            type=int,
+            default=100,
+            minimum=1,
         ),
-        Option("rows_per_mask", "Rows of --perturb background. Default: at most 100.", type=int),
     ],
 )

@@ -81,18 +81,16 @@ class PendingReply:
         self.question, self._section = question, section
         n_before = 0 if question.before is None else len(question.before)
         numbers = np.concatenate([[INPUT_ITSELF], np.arange(n_before), rows]).astype(np.intp)
-        repeats = None if section is not None else getattr(near, "repeats", None)
-        same = None if repeats is None else repeats(numbers)
-        keys = [] if same is not None else near.keys(numbers)
+        keys = near.keys(numbers)
         # the number of the first input that is the same; -1 is the input itself
-        self._earlier = (_first_equal(keys) if same is None else same)[1 + n_before :] - 1
+        self._earlier = _first_equal(keys)[1 + n_before :] - 1
         known, places = self._earlier < n_before, np.arange(len(rows))  # asked before
         self._known = np.flatnonzero(known)
         self._source = np.where(known, places, self._earlier - n_before)
         self._repeats = np.bincount(self._source, minlength=len(rows))
         wanted = np.flatnonzero(~known & (self._source == places))
         self._stored: dict[int, FloatArray] = {}  # by position, and `INPUT_ITSELF`
-        if section is not None and keys is not None:
+        if section is not None:
             self._itself, self._keys = keys[0], keys[1 + n_before :]
             self._stored = self._read(section, wanted)
         self.asks_itself = question.opening is None and INPUT_ITSELF not in self._stored

@@ -98,10 +98,9 @@ class LoopSettings:
                 check(p)
         known = exact if exact_ends is None else exact_ends
         if getattr(method, "ends", "unused") == "required" and not known:
-            advice = " `perturb` must be 'background'." if "perturb" in self.about else ""
             raise ValueError(
                 "`method` needs the score with everything hidden, which an input of the domain "
-                f"{scene.domain!r} does not have with these settings; got {method!r}.{advice}"
+                f"{scene.domain!r} does not have with these settings; got {method!r}."
             )
         return found
 

@@ -42,7 +42,7 @@ class System(Protocol):
 MethodSpec = str | Method | System | tuple[str | Method, Any]  # the pair: a method and its design
 _METHODS = ("eblime", "quadrature", "lime")  # by default
 _SHARED = ("n_masks", "design", "kernel")  # settings that may have several choices, besides `about`
-_ONE_VALUE = {"bins": (list, Mapping), "settings": (Mapping,)}  # what is one choice of these
+_ONE_VALUE = {"settings": (Mapping,)}  # what is one choice of these
 _LONGEST = 40  # characters of a choice
 _ENDS = ("required", "useful", "unused")  # whose answers the other methods of a design can use
 
@@ -122,8 +122,8 @@ def compare(
         Other settings of `ImageExplainer`, `TabularExplainer` (if `background` is among them),
         `PromptExplainer` (if `sources` is) or `TextExplainer` (if `x` is a string). A list of
         choices may be given for `n_masks`, `design`, `kernel` and for what says how an input is
-        cut and hidden: `segmentation`, `hide`, `tokens`, `bag`, `representation`, `perturb`,
-        `rows_per_mask`, `prompt`, `score`. A tuple is one choice, such as a colour. A dictionary
+        cut and hidden: `segmentation`, `hide`, `tokens`, `bag`, `rows_per_mask`,
+        `prompt`, `score`. A tuple is one choice, such as a colour. A dictionary
         gives choices names of your own.
 
     Examples

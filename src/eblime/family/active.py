@@ -99,7 +99,7 @@ class UnRAVEL:
         def ask(point: FloatArray) -> float:
             if not point.any():
                 return float(outputs[column])
-            other = explainer.subject(known.table((known.row + unit * point)[None]))
+            other = explainer.subject(known.rows_of((known.row + unit * point)[None]))
             return float(score_of_input(explainer.loop, other)[column])
 
         n_calls = min(self.n_calls, explainer.n_masks)

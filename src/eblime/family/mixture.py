@@ -73,7 +73,7 @@ class DMMMEN:
         self.check(explainer, x)
         known = NumberRows.of(explainer, x, "DMM-MEN").sample(explainer.n_masks - 1, rng)
         rows = known.background
-        asked = known.explain(replace(explainer, method="lime"), rows, x, target, rng)
+        asked = known.explain(replace(explainer, method="lime"), rows, target, rng)
         scores = asked.scores[1:]
         whole = fit_mixture(rows, scores, draws=self.draws, burn_in=self.burn_in, rng=rng)
         answers = Answers(

@@ -18,10 +18,13 @@ from eblime._checks import as_generator, check_count, check_number
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime._version import __version__
 from eblime.answers import Answers
-from eblime.domains.tabular.frames import Frame
+from eblime.domains.drawn import DRAWN, Drawn
+from eblime.domains.tabular.row import TableSubject
+from eblime.domains.tabular.table import SparseTable, Table, as_table
 from eblime.engine.session import Session
 from eblime.engine.settings import stop_settings
 from eblime.engine.targets import Target, target_of
+from eblime.explainers.general import Explainer
 from eblime.explainers.tabular import TabularExplainer
 from eblime.kernels import as_kernel
 from eblime.laws import normal_law
@@ -87,6 +90,9 @@ class DLIME:
     standardize
         Whether columns are divided by their standard deviations for distances; the original
         clusters the rows as they are.
+    discretize
+        Whether a feature is that a number is in the row's quartile, as in the original; otherwise
+        it is the number, and importances are slopes per standard deviation.
     method
         The regression on the rows of the cluster; "eblime" has intervals.
 
@@ -96,14 +102,15 @@ class DLIME:
     >>> import eblime
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(200, 3)) + 8 * rng.integers(0, 2, size=(200, 1))
-    >>> explainer = eblime.TabularExplainer(lambda x: x[:, 0], rows, representation="continuous")
-    >>> e = eblime.family.DLIME().explain(explainer, rows[0])
+    >>> explainer = eblime.TabularExplainer(lambda x: x[:, 0], rows)
+    >>> e = eblime.family.DLIME(discretize=False).explain(explainer, rows[0])
     >>> len(e.masks), e.features[int(np.argmax(e.posterior.mean))]
     (97, 'column 0 ≈ 8.12573')
     """
 
     n_clusters: int = 2
     standardize: bool = True
+    discretize: bool = True
     method: str | Method = "lime"
 
     def check(self, explainer: Any, x: Any) -> None:
@@ -115,16 +122,17 @@ class DLIME:
                 f"DLIME clusters at most {_MOST_ROWS} rows; got {len(known.background)}. Set a "
                 "smaller `n_masks`, which takes a sample of them."
             )
-        replace(explainer, method=self.method, design=None)  # is refused if it cannot work
+        replace(explainer, method=self.method)  # is refused if it cannot work
 
     def explain(
         self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
-        """Explain the row by real rows; bins and names are those of the explainer."""
+        """Explain the row by real rows; a cache is not used."""
         self.check(explainer, x)
         known = NumberRows.of(explainer, x, "DLIME").sample(explainer.n_masks - 1, rng)
         near = known.background[self.neighbours(known.background, known.row)]
-        return known.explain(replace(explainer, method=self.method), near, x, target, rng)
+        asking = replace(explainer, method=self.method)
+        return known.explain(asking, near, target, rng, bins=self.discretize)
 
     def neighbours(self, rows: FloatArray, row: FloatArray) -> IntArray:
         """Numbers of the rows, (n, p), in the cluster of a row, (p,)."""
@@ -145,7 +153,8 @@ class NumberRows:
     Columns in which nothing varies, which have importance zero, are left out of the numbers.
     """
 
-    frame: Frame  # the table that the numbers come from: the background and then the row
+    table: Table  # the whole background and then the row
+    subject: TableSubject
     columns: IntArray  # (p,) of the table, one for each feature
     background: FloatArray  # (n, p)
     row: FloatArray  # (p,)
@@ -158,22 +167,17 @@ class NumberRows:
                 f"{name} needs rows of numbers, from a TabularExplainer; got "
                 f"{type(explainer).__name__}."
             )
-        context = explainer.subject(x).context
-        chosen: list[int] = []
-        for feature in context.background.features:
-            if len(feature.columns) > 1:
-                raise ValueError(
-                    f"{name} needs one feature per column; feature {feature.name!r} has "
-                    f"{len(feature.columns)} columns. Leave out `groups`."
-                )
-            chosen.append(feature.columns[0])
-        frame = context.frame
-        values = np.stack([_numbers(frame, column, name) for column in chosen], axis=1)
+        subject = explainer.subject(x)
+        whole, owner = as_table(explainer.background, explainer.names), subject.scene.owner
+        if isinstance(whole, SparseTable):
+            raise TypeError(f"{name} needs a dense background; got a sparse matrix.")
+        if explainer.groups:
+            raise ValueError(f"{name} needs one feature per column. Leave out `groups`.")
+        table = whole.append_row(subject.scene.table.last_row())
+        columns = np.flatnonzero(owner >= 0)
+        values = np.stack([_numbers(table, column, name) for column in columns.tolist()], axis=1)
         return cls(
-            frame=frame,
-            columns=np.array(chosen, dtype=np.intp),
-            background=values[:-1],
-            row=values[-1],
+            table=table, subject=subject, columns=columns, background=values[:-1], row=values[-1]
         )
 
     def sample(self, most: int, rng: RNGLike) -> NumberRows:
@@ -184,41 +188,54 @@ class NumberRows:
         chosen = as_generator(rng).choice(n, most, replace=False)
         return replace(self, background=self.background[np.sort(chosen)])
 
-    def table(self, rows: FloatArray) -> Any:
+    def rows_of(self, numbers: FloatArray) -> Any:
         """Rows of numbers as the model knows them: a table of the background's kind.
 
         Columns that are not features have the values of the explained row.
         """
-        itself = np.full((len(rows), len(self.frame.names)), self.frame.n_rows - 1)
-        return self.frame.gather(itself, dict(zip(self.columns.tolist(), rows.T, strict=True)))
+        return self.table.with_numbers(dict(zip(self.columns.tolist(), numbers.T, strict=True)))
 
     def explain(
-        self, explainer: Any, rows: FloatArray, x: Any, target: Target, rng: RNGLike
+        self,
+        explainer: Any,
+        rows: FloatArray,
+        target: Target,
+        rng: RNGLike,
+        *,
+        bins: bool = False,
     ) -> Explanation:
-        """Ask the model about the explained row and then about these rows, and fit the answers."""
-        after_itself = np.concatenate([rows[:1], rows])  # the model gets the row itself instead
-        asking = replace(
-            explainer,
-            design=None,
-            perturb=_InOrder(rows=after_itself, table=self.table),
-            n_masks=len(after_itself),
+        """Ask the model about the explained row and then about these rows, and fit the answers.
+
+        The regression sees whether numbers are in the row's quartile of the background, with
+        `bins`, or the numbers in standard deviations.
+        """
+        every, whole = np.concatenate([self.row[None], rows]), self.subject.whole
+        sd = self.background.std(axis=0)
+        seen = every / np.where(sd > 0, sd, 1.0)
+        if bins:
+            from eblime.compat.lime.discretize import QuartileDiscretizer
+
+            names = list(whole.features)
+            vary = [names.index(name) for name in self.subject.scene.features]
+            cut = QuartileDiscretizer(self.background, [], [whole.columns[j] for j in vary])
+            found = cut.discretize(every).astype(int)
+            seen = (found == found[0]).astype(np.float64)
+            for k, j in enumerate(vary):
+                names[j] = cut.names[k][found[0, k]]
+            whole = replace(whole, features=names)
+        drawn = Drawn(self.subject.scene, seen, lambda numbers: self.rows_of(every[numbers]))
+        drawn.whole, drawn.fixed = whole, self.subject.fixed
+        asking = Explainer(
+            explainer.model,
+            DRAWN,
+            n_masks=max(2, len(every)),
+            kernel=explainer.kernel,
+            method=explainer.method,
+            progress=explainer.progress,
+            labels=explainer.labels,
+            calls=replace(explainer.loop.calls, cache=None),
         )
-        found: Explanation = asking.explain(x, target, rng)
-        return found
-
-
-@dataclass(slots=True, kw_only=True)
-class _InOrder:
-    """Gives out rows one after the other, in as many calls as it takes."""
-
-    rows: FloatArray
-    table: Callable[[FloatArray], Any]  # from numbers to the background's kind
-    given: int = 0
-
-    def __call__(self, rng: np.random.Generator, n: int, row: Any) -> Any:
-        """The next n rows, as a table."""
-        self.given += n
-        return self.table(self.rows[self.given - n : self.given])
+        return replace(asking.explain(drawn, target, rng), source=None)
 
 
 def provenance(method: str, about: Any, rng: RNGLike, calls: int) -> dict[str, Any]:
@@ -248,10 +265,10 @@ def explanation_like(
     )
 
 
-def _numbers(frame: Frame, column: int, name: str) -> FloatArray:
+def _numbers(table: Table, column: int, name: str) -> FloatArray:
     """A column of the background and of the row as finite numbers, (n + 1,)."""
-    values, kind, _ = frame.column(column)
-    title = frame.names[column]
+    values, kind = table.column(column)
+    title = table.names[column]
     if kind != "number":
         raise TypeError(
             f"{name} needs rows of numbers; column {title!r} of `background` holds "

@@ -266,14 +266,6 @@ _PHRASES: dict[tuple[str, Any], str] = {
     ("hide", "mean"): "hidden ones show their mean colour",
     ("hide", "blur"): "hidden ones are blurred",
     ("hide", ""): "hidden ones are left out",
-    ("representation", "binary"): "whether the value stays in its bin or category",
-    ("representation", "continuous"): "numbers by their distance from the mean",
-    ("bins", "quartile"): "bins are quartiles",
-    ("bins", "decile"): "bins are deciles",
-    ("bins", "entropy"): "bins by entropy",
-    ("perturb", "bins"): "other values drawn from the background, each feature independently",
-    ("perturb", "normal"): "other values drawn from normals inside the bins",
-    ("perturb", "rows"): "other values from whole rows of the background",
     ("segmentation", "ndarray"): "segmentation as given in an array",
     ("segmentation", "sentence"): "sentences",
     ("segmentation", "paragraph"): "sources as given, or paragraphs",
@@ -308,7 +300,6 @@ _DESIGNS = {
     "adaptive": "pairs of opposites, chosen in rounds where they narrow the intervals most",
     "exhaustive": "all possible masks",
     "sizes": "first how many features to hide, then which ones, both uniformly",
-    "None": "values drawn from the background decide which features stay in their bin",
 }
 
 

@@ -26,24 +26,6 @@ _MEANS = {  # indices, and over which masks of the other features they are means
     "Banzhaf values": "each counting the same",
     "Shapley values": "each number of shown features counting the same",
 }
-# perturb -> rows of the own law of tables, and what stands for a hidden value in a chosen mask
-_ROWS = {
-    "bins": (
-        "rows whose values are drawn from the background, each feature independently",
-        "a value of another bin, drawn from the background",
-    ),
-    "normal": (
-        "rows whose values are drawn from normal distributions inside bins of the background, each "
-        "feature independently",
-        "a value drawn from a normal distribution inside another bin",
-    ),
-    "rows": ("whole rows of the background", "that of a random row of the background"),
-    "background": ("", ""),
-}
-_NUMBERS = {
-    "continuous": "rows drawn from normal distributions around the row",
-    "continuous-mean": "rows drawn from normal distributions around the mean of the background",
-}
 
 
 def describe_estimand(explanation: Explanation, posterior: Posterior | None = None) -> str:
@@ -52,10 +34,9 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
     `posterior` is that of another index of the same explanation.
     """
     words = (explanation.posterior if posterior is None else posterior).estimand
-    drawn = explanation.answers.noisy and _perturb(explanation) != "background"
+    drawn = explanation.answers.noisy
     drawn &= explanation.scene.domain != "prompt"  # a mask determines a prompt, not its answer
-    means = drawn or _perturb(explanation) == "background"
-    averaged = f"the mean over {_mixed(explanation)}" if means else ""
+    averaged = _averaged(explanation, drawn=drawn)
     if words in _MEANS:
         score = f", the score of a mask being {averaged}" if averaged else ""
         return (
@@ -67,7 +48,7 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
     fit = f"coefficients of the linear fit with {_INTERCEPTS[words]}"
     weights, even = _weights(explanation, words), "to all masks" in words
     if drawn and not even:
-        return f"Importances are {fit}{_rows(explanation)}, {weights}."
+        return f"Importances are {fit} to the scores of {_drawn(explanation)}, {weights}."
     score = f"; the score of a mask is {averaged}" if averaged else ""
     masks = _masks(explanation, even=even)
     return f"Importances are {fit} to the scores of {masks}, {weights}{score}."
@@ -92,44 +73,21 @@ def _design(explanation: Explanation) -> str:
     return alias if alias in registry.names("designs") else found
 
 
-def _rows(explanation: Explanation) -> str:
+def _drawn(explanation: Explanation) -> str:
     """What a regression is fitted to where chance fills in hidden features."""
-    law, design = _perturb(explanation), explanation.provenance.get("design")
-    if design is None and law is not None:
-        kind = name_of(_reading(explanation, "representation"))
-        if kind in _NUMBERS:
-            rows = _NUMBERS[kind] if law in _ROWS else f"rows that {law} returns"
-            return f", numbers in standard deviations, to the scores of {rows}"
-        rows = _ROWS[law][0] if law in _ROWS else f"rows that {law} returns"
-        return f", by whether each value is in the row's bin, to the scores of {rows}"
-    if design is None or law not in _ROWS:
-        return " to the scores of perturbed inputs as they are drawn"
-    return f" to the scores of {_masks(explanation)}, in which a hidden value is {_ROWS[law][1]}"
-
-
-def _mixed(explanation: Explanation) -> str:
-    """What has the same mask where chance fills in hidden features."""
-    law = _perturb(explanation)
-    if law not in _ROWS:
-        return "the perturbed inputs with that mask"
-    if law == "background":
-        known = name_of(_reading(explanation, "background") or "rows")
-        return f"{known} of the background, from which all hidden values are taken"
     if explanation.provenance.get("design") is None:
-        return f"{_ROWS[law][0]}, shown ones inside the row's bin and hidden ones outside"
-    return f"rows in which a shown value is the row's own and a hidden one is {_ROWS[law][1]}"
+        return "perturbed inputs as they are drawn"
+    return _masks(explanation)
 
 
-def _perturb(explanation: Explanation) -> str | None:
-    """How other values of a row are drawn; None for inputs that are not rows."""
-    stored = _reading(explanation, "perturb")
-    return None if stored is None else name_of(stored)
-
-
-def _reading(explanation: Explanation, name: str) -> Any:
-    """How the input was read, as the provenance says, which may come from any file."""
+def _averaged(explanation: Explanation, *, drawn: bool) -> str:
+    """What the score of a mask is a mean over; empty if a mask has one input."""
     about: Any = explanation.provenance.get("input")
-    return about.get(name) if isinstance(about, Mapping) else None
+    found = about.get("background") if isinstance(about, Mapping) else None
+    if isinstance(found, str):
+        rows = f"{printable(found[:60])} of the background"
+        return f"the mean over {rows}, from which all hidden values are taken"
+    return "the mean over the perturbed inputs with that mask" if drawn else ""
 
 
 def _weights(explanation: Explanation, words: str) -> str:

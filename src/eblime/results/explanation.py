@@ -232,8 +232,8 @@ class Explanation:
         """The posterior of any index, from the answers that are there: no model call.
 
         The answers decide a posterior over functions of the mask (see `Quadrature`), and every
-        index is a linear functional of it. For tables, the function is the mean score of the
-        perturbed inputs with a mask; Shapley values of a row need perturb="background".
+        index is a linear functional of it. For tables, the function is the mean score over the
+        rows of the background.
 
         Parameters
         ----------
@@ -364,8 +364,8 @@ class Explanation:
         """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
 
         Its index is "SV" or "BV" for order 1, "SII" or "BII" for order 2, which has the pairs too;
-        its baseline is the score with everything hidden: for a row of a table, which needs
-        perturb="background", the mean score of the background. Where that was not asked, it is the
+        its baseline is the score with everything hidden: for a row of a table the mean score of
+        the background. Where that was not asked, it is the
         prediction minus the sum of the Shapley values.
         """
         from eblime.results.export import to_shapiq

@@ -174,12 +174,12 @@ def index_posteriors(
 def check_game(answers: Answers, index: str) -> None:
     """Refuse Shapley values where the score with everything hidden, which they need, is not known.
 
-    Chance fills in what a mask hides, as for rows of a table with lime's perturbations.
+    Chance fills in what a mask hides, as for rows that `compat.lime` draws.
     """
     if index == "shapley" and not answers.exact_ends:
         raise ValueError(
             "Shapley values need the score with everything hidden, which these answers do not "
-            "have. For a row of a table, use TabularExplainer(..., perturb='background')."
+            "have. For a row of a table, use TabularExplainer(model, background)."
         )
 
 

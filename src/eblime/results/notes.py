@@ -149,12 +149,6 @@ def _fit_notes(explanation: Explanation) -> list[str]:
         )
     elif r2 < _POOR:
         reason = "Coarser or other features, or a narrower kernel, may describe the model better."
-        row = explanation.provenance.get("input", {})  # of a table, it says how rows are drawn
-        if row.get("representation") == "binary" and row.get("perturb") != "background":
-            reason = (
-                '`perturb="background"` explains means over rows of the background, which a '
-                "line often describes better."
-            )
     else:
         reason = "The model does more here than add up its features."
     return [*found, f"{words} {reason}"]

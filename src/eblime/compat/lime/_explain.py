@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from eblime._checks import as_floats, check_choice, check_count, check_scores
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.compat.lime.explanation import Result, class_name
 from eblime.compat.lime.lime_base import SELECTIONS, LimeBase, exponential_kernel
-from eblime.domains.record import Domain
+from eblime.domains.drawn import DRAWN, Drawn
 from eblime.engine.calls import Calls, ModelError
 from eblime.explainers.general import Explainer
 from eblime.kernels import ExponentialKernel
@@ -25,42 +24,6 @@ from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
 _PRIVATE = ("_LimeTabularExplainer__data_inverse", "_LimeTextExplainer__data_labels_distances")
-
-
-class Drawn:
-    """Perturbed inputs as lime draws them: a `Subject` and its `Neighbourhood` in one.
-
-    The first one is the input itself. The model is asked about each of them, as by lime, even if
-    two are the same. `data` is what the regression sees, (N, p); `make` makes a batch for the
-    model from their numbers.
-    """
-
-    def __init__(
-        self, scene: Any, data: FloatArray, make: Callable[[IntArray], Any], n: int = 0
-    ) -> None:
-        names = {name: getattr(scene, name) for name in ("domain", "features", "n_features")}
-        self.input, self.scene = scene, SimpleNamespace(**names)  # `make` renders, not the engine
-        self.exact = scene.domain != "tabular"  # chance fills in what a mask of a row leaves open
-        self.data, self.make, self.masks = data, make, data[:n]
-        self.closeness = self.masks - data[0] + 1
-        self.sampling_weights, self.scope = np.ones(n), scene
-        self.sizes, self.room = (len(data),), len(data)
-
-    def neighbourhood(self, rng: np.random.Generator) -> Drawn:
-        """None of them yet."""
-        return self
-
-    def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> Drawn:
-        """All of them."""
-        return Drawn(self.input, self.data, self.make, len(self.data))
-
-    def inputs(self, rows: IntArray) -> Any:
-        """A batch of perturbed inputs by number."""
-        return self.make(np.maximum(rows, 0))
-
-    def keys(self, rows: IntArray) -> list[bytes]:
-        """The numbers as keys; the input itself is the first one."""
-        return [b"%d" % row for row in np.maximum(rows, 0)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -111,10 +74,8 @@ def ask(
         return scores[:, chosen]
 
     n = len(drawn.data)
-    once = SimpleNamespace(next=lambda rng, known: None if known.n_masks else n)
-    domain = Domain(name="lime", feature="feature", scene=Drawn, read=lambda x: x, design=once)
     try:  # all outputs that are left
-        found = Explainer(outputs, domain, n_masks=n, **how).explain_targets(drawn, 10**6)
+        found = Explainer(outputs, DRAWN, n_masks=n, **how).explain_targets(drawn, 10**6)
     except ModelError as error:  # programs for lime expect the model's own errors
         raise error.__cause__ or error from None
     kept = {j: replace(e, scene=drawn.input, source=None) for j, e in found.items()}

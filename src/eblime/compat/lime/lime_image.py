@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
-from eblime.compat.lime._explain import Drawn, LimeExplainer, ask
+from eblime.compat.lime._explain import LimeExplainer, ask
 from eblime.compat.lime.explanation import Result
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
+from eblime.domains.drawn import Drawn
 from eblime.domains.image.scene import ImageScene, three_channels
 from eblime.engine.calls import Calls
 from eblime.protocols import Method

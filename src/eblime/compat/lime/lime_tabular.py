@@ -9,7 +9,7 @@ from scipy import sparse
 from eblime._checks import check_choice, check_count, check_masks
 from eblime._types import FloatArray
 from eblime._warn import warn_user
-from eblime.compat.lime._explain import Drawn, LimeExplainer
+from eblime.compat.lime._explain import LimeExplainer
 from eblime.compat.lime.discretize import (
     BaseDiscretizer,
     DecileDiscretizer,
@@ -18,6 +18,7 @@ from eblime.compat.lime.discretize import (
     StatsDiscretizer,
 )
 from eblime.compat.lime.explanation import DomainMapper, Explanation, class_name
+from eblime.domains.drawn import Drawn
 from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.cells import short_text
 from eblime.protocols import Method

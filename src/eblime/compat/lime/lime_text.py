@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.compat.lime._explain import Drawn, LimeExplainer
+from eblime.compat.lime._explain import LimeExplainer
 from eblime.compat.lime.explanation import DomainMapper, Explanation
+from eblime.domains.drawn import Drawn
 from eblime.domains.text import read_text
 from eblime.protocols import Method
 

@@ -1,4 +1,4 @@
-"""`open_row`: from a row and its background to a subject that can be perturbed."""
+"""A row of a table that can be perturbed: columns are hidden by the values of the background."""
 
 from __future__ import annotations
 
@@ -12,112 +12,87 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from eblime._types import BoolArray
+from eblime._types import BoolArray, FloatArray, IntArray
+from eblime.domains.masked import MaskedNeighbourhood
 from eblime.domains.tabular import TableScene
-from eblime.domains.tabular.background import Background, TableSettings, prepare
-from eblime.domains.tabular.binning import Column
+from eblime.domains.tabular.background import Background, Column, prepare
 from eblime.domains.tabular.cells import is_missing, is_time, python_value
-from eblime.domains.tabular.frames import ArrayFrame, SparseFrame
-from eblime.domains.tabular.neighbourhood import (
-    MOST_ROWS,
-    GameNeighbourhood,
-    RowContext,
-    TableNeighbourhood,
-    UserNeighbourhood,
-    UserPerturb,
-)
-from eblime.protocols import Neighbourhood
+from eblime.domains.tabular.table import ArrayTable, SparseTable, Table
+from eblime.protocols import MeanBatch
 
-__all__ = ["REPRESENTATIONS", "TableSubject", "as_mapping", "open_row"]
+_MAX_ROWS_PER_CALL = 32_768  # about
 
-REPRESENTATIONS = ("binary", "continuous", "continuous-mean")
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowScene:
+    """A row with the background that hides its columns.
+
+    The score of a mask is the mean over the rows of the background, each with the row's values in
+    the shown columns: shap calls this interventional.
+    """
+
+    features: Sequence[str]  # those that vary
+    table: Table  # the background, and then the row itself
+    owner: IntArray  # (d,) feature of each column; -1 if it has the same value everywhere
+
+    domain = "tabular"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return len(self.features)
+
+    @property
+    def cost(self) -> int:
+        """Rows that the model is asked about for one mask."""
+        return self.table.n_rows - 1
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """One large batch: models of tables are fastest with many rows."""
+        return (max(1, _MAX_ROWS_PER_CALL // self.cost),)
+
+    def inputs(self, masks: FloatArray) -> MeanBatch:
+        """The rows that the scores of some masks are means of; one for the row itself."""
+        shown, n = masks > 0.5, self.cost
+        sizes = np.where(shown.all(axis=1), 1, n)
+        mask = np.repeat(np.arange(len(masks)), sizes)
+        rows = np.arange(len(mask)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        by_column = shown.take(np.maximum(self.owner, 0), axis=1) | (self.owner < 0)
+        return MeanBatch(inputs=self.table.mix(rows, by_column[mask]), sizes=sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSubject:
     """One row of a table that can be perturbed.
 
-    A feature is fixed if it has the row's value, or bin, in all rows of the background. The loop
-    gets the others; an explanation has all of them.
+    A feature is fixed if it has the row's value in all rows of the background. The loop gets the
+    others; an explanation has all of them.
     """
 
-    context: RowContext
-    scene: TableScene  # the features that are not fixed
-    whole: TableScene  # all features
+    scene: RowScene
+    whole: TableScene
     fixed: BoolArray | None  # (p,) of all features; None if none is
-    around: bool  # with continuous features: sample around the row, not around the mean
-    perturb: str | UserPerturb
-    rows_per_mask: int | None = None  # with perturb="background"; None is all, up to MOST_ROWS
 
-    def neighbourhood(self, rng: np.random.Generator) -> Neighbourhood:
-        """An empty neighbourhood; the seed of its random rows is drawn here."""
-        p = self.context.n_features
-        if self.perturb == "background":
-            most = MOST_ROWS if self.rows_per_mask is None else self.rows_per_mask
-            return GameNeighbourhood(
-                context=self.context,
-                rows_per_mask=min(most, self.context.background.n_rows),
-                seed=int(rng.integers(0, 2**32)),
-                masks=np.empty((0, p)),
-            )
-        if isinstance(self.perturb, str):
-            return TableNeighbourhood.empty(self.context, self.perturb, around=self.around, rng=rng)
-        return UserNeighbourhood(
-            context=self.context,
-            perturb=self.perturb,
-            frame=self.context.frame,
-            masks=np.empty((0, p)),
-            origin=np.ones(p),
-        )
+    def neighbourhood(self, rng: np.random.Generator) -> MaskedNeighbourhood:
+        """No perturbed rows yet."""
+        return MaskedNeighbourhood(scene=self.scene, masks=np.empty((0, self.scene.n_features)))
 
 
-def open_row(
-    row: Any,
-    table: Background | SparseFrame,
-    settings: TableSettings,
-    *,
-    representation: str,
-    perturb: str | UserPerturb,
-    rows_per_mask: int | None = None,
-) -> TableSubject:
-    """Read and check a row, and find its features; see `TabularExplainer` for the settings.
-
-    The background is prepared, or a sparse matrix, which is prepared for each row by `settings`.
-    """
-    if isinstance(table, SparseFrame):
-        background, values = _open_sparse_row(row, table, settings)
-    else:
-        background, values = table, _read_row(row, table)
-    last, values = background.frame.read_row(values)  # in the dtypes of the background
-    by_value, continuous = perturb == "background", representation != "binary"
-    scene = whole = background.scene(values, by_value=by_value, continuous=continuous)
-    fixed = background.fixed(values, by_value=by_value or continuous)
+def open_row(row: Any, background: Background) -> TableSubject:
+    """Read and check a row, and find its features."""
+    table = background.table.append_row(_read_row(row, background))
+    values = table.last_row()  # in the dtypes of the background
+    whole, fixed = background.scene(values), background.fixed(values)
+    names = whole.features
     if fixed is not None:
-        background = background.without(fixed)
-        scene = background.scene(values, by_value=by_value, continuous=continuous)
-    context = RowContext(
-        background=background,
-        last=last,
-        values=values,
-        states=background.states(values),
-        continuous=continuous,
-    )
-    around = representation != "continuous-mean"
-    return TableSubject(
-        context=context,
-        scene=scene,
-        whole=whole,
-        fixed=fixed,
-        around=around,
-        perturb=perturb,
-        rows_per_mask=rows_per_mask,
-    )
+        names = [name for name, same in zip(names, fixed, strict=True) if not same]
+    scene = RowScene(features=names, table=table, owner=background.owners(fixed))
+    return TableSubject(scene=scene, whole=whole, fixed=fixed)
 
 
-def _open_sparse_row(
-    row: Any, table: SparseFrame, settings: TableSettings
-) -> tuple[Background, list[Any]]:
-    """The background and the values for a row of a sparse matrix, where it is not zero."""
+def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> TableSubject:
+    """A row of a sparse matrix: its features are the columns in which it is not zero."""
     dense_row = row.tocsr().toarray() if sparse.issparse(row) else row
     dense = np.asarray(dense_row, dtype=float).ravel()
     if len(dense) != len(table.names):
@@ -125,7 +100,7 @@ def _open_sparse_row(
     columns = np.flatnonzero(dense)
     if not columns.size:
         raise ValueError("`row` must have a column that is not zero; all are zero.")
-    return prepare(table.select(columns), settings), [float(value) for value in dense[columns]]
+    return open_row(dense[columns], prepare(table.select(columns), group_of, None, warn=False))
 
 
 def _read_row(row: Any, background: Background) -> list[Any]:
@@ -134,10 +109,10 @@ def _read_row(row: Any, background: Background) -> list[Any]:
     If the background is an array, labels count only if they are the column names; otherwise the
     values are taken in their order.
     """
-    names, given = list(background.frame.names), as_mapping(row)
+    names, given = list(background.table.names), as_mapping(row)
     if isinstance(given, Mapping):
         others = len(given) == len(names) and not all(name in given for name in names)
-        if isinstance(background.frame, ArrayFrame) and others:
+        if isinstance(background.table, ArrayTable) and others:
             given = list(given.values())
     by_name = isinstance(given, Mapping)
     values = _by_name(given, names) if by_name else _in_order(given, len(names))
@@ -200,15 +175,15 @@ def _check_value(column: Column, value: Any) -> None:
 
     Missing values and new categories are allowed: the model decides whether it accepts them.
     """
-    if is_missing(value) or (type(value) is float and column.is_number and isfinite(value)):
+    if is_missing(value) or (type(value) is float and column.kind == "number" and isfinite(value)):
         return
-    if column.numbers is None:
+    if column.kind == "category":
         _check_category(column, value)
         return
     time = is_time(value)
     number = _kind(value) in ("a number", "True or False")
-    if time != column.times or not (time or number):
-        kind = "a date" if column.times else "a number"
+    if time != (column.kind == "time") or not (time or number):
+        kind = "a date" if column.kind == "time" else "a number"
         raise TypeError(f"Column {column.name!r} of the row must be {kind}; got {value!r:.60}.")
     if not time and not np.isfinite(float(value)):
         raise ValueError(f"Column {column.name!r} of the row must be finite; got {value!r}.")

@@ -1,0 +1,438 @@
+"""Tables of every library: arrays, sparse matrices, and data frames, which narwhals reads.
+
+Every value that the model sees is taken from the user's own table, so names, dtypes and missing
+values stay what they were. Tables are copies: one that is changed later changes nothing here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from eblime._types import BoolArray, FloatArray, IntArray
+from eblime.domains.tabular.cells import (
+    Cells,
+    as_number,
+    is_missing,
+    microseconds,
+    python_value,
+    read_objects,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArrayTable:
+    """A NumPy array, one column per feature, or some columns of a sparse matrix."""
+
+    native: NDArray[Any]  # (n, d)
+    names: Sequence[str]
+    places: IntArray | None = None  # of the columns in the sparse matrix; the others are zero
+    width: int = 0  # number of columns of the sparse matrix
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.native)
+
+    def column(self, position: int) -> Cells:
+        """Numbers as floats; a column of objects holds numbers, times or categories."""
+        values = self.native[:, position]
+        if values.dtype.kind in "uif":
+            return Cells(values.astype(np.float64), "number")
+        return read_objects(values.astype(object))
+
+    def append_row(self, row: Sequence[Any]) -> ArrayTable:
+        """The array with one more row; of floats if whole numbers get a row with fractions."""
+        dtype = self.native.dtype
+        last = np.empty(len(row), dtype=object)
+        last[:] = row
+        if dtype.kind != "O":
+            numbers = last.astype(np.float64)  # None becomes NaN
+            with np.errstate(invalid="ignore"):
+                fits = dtype.kind == "f" or np.array_equal(numbers.astype(dtype), numbers)
+            last = numbers.astype(dtype) if fits else numbers
+        return replace(self, native=np.concatenate([self.native, last[None]]))
+
+    def last_row(self) -> list[Any]:
+        """The values of the last row as the model sees them."""
+        return [python_value(value) for value in self.native[-1].tolist()]
+
+    def mix(self, rows: IntArray, own: BoolArray) -> Any:
+        """Rows by number, with the values of the last row where `own`, (k, d), says so."""
+        return self._finish(_mix(self.native, rows, own))
+
+    def take(self, rows: IntArray) -> ArrayTable:
+        """Some of the rows, by number."""
+        return replace(self, native=self.native[rows])
+
+    def with_numbers(self, numbers: Mapping[int, FloatArray]) -> Any:
+        """The last row many times, with other numbers in some columns."""
+        found = np.repeat(self.native[-1:], len(next(iter(numbers.values()))), axis=0)
+        if found.dtype.kind in "bui" and any((new % 1 != 0).any() for new in numbers.values()):
+            found = found.astype(np.float64)
+        for position, new in numbers.items():
+            found[:, position] = new
+        return self._finish(found)
+
+    def _finish(self, dense: NDArray[Any]) -> Any:
+        """Rows as the model gets them: of a sparse matrix with all columns."""
+        if self.places is None:
+            return dense
+        n, k = dense.shape
+        entries = dense.ravel(), np.tile(self.places, n), np.arange(0, n * k + 1, k)
+        made = sparse.csr_matrix(entries, shape=(n, self.width))
+        made.eliminate_zeros()
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrameTable:
+    """A data frame of pandas, polars, or another library that narwhals supports."""
+
+    native: Any
+    names: Sequence[str]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self._frame)
+
+    def column(self, position: int) -> Cells:
+        """Numbers and times as floats; strings, booleans and categories as objects."""
+        import narwhals as nw
+
+        series = self._frame[:, position]
+        dtype, native = series.dtype, series.to_native()
+        if dtype in (nw.Duration, nw.Time) or str(getattr(native, "dtype", "")).startswith("comp"):
+            raise TypeError(
+                f"Column {self.names[position]!r} must hold numbers, dates, strings, booleans or "
+                f"categories; got {dtype}. Convert it to numbers first."
+            )
+        if dtype.is_temporal():
+            zone = getattr(dtype, "time_zone", None)
+            local = series if zone is None else series.dt.replace_time_zone(None)
+            return Cells(microseconds(np.asarray(local.to_numpy())), "time")
+        if dtype.is_numeric():
+            return Cells(_floats(series), "number")
+        objects = np.array([*series.to_list(), None], dtype=object)[:-1]
+        named = dtype in (nw.String, nw.Boolean, nw.Categorical, nw.Enum)
+        return Cells(objects, "category") if named else read_objects(objects)
+
+    def append_row(self, row: Sequence[Any]) -> FrameTable:
+        """The frame with one more row; columns keep their dtypes if the values fit them."""
+        import narwhals as nw
+
+        if self._is_pandas and (self.native.dtypes == np.float64).all():  # twenty times as fast
+            own = [[as_number(value) for value in row]]
+            both = self._label(np.concatenate([self.native.to_numpy(), own]))
+        elif self._is_pandas:
+            last = [*map(_one_of_pandas, self.names, self.native.dtypes, row)]
+            both = _concat_pandas(self.native, self._assemble(last))
+        else:
+            columns = list(self._frame.iter_columns())
+            last = list(map(_one_value, self.names, columns, row))
+            above = [_cast(*pair) for pair in zip(columns, last, strict=True)]
+            frames = [
+                nw.from_native(self._assemble(part), eager_only=True) for part in (above, last)
+            ]
+            both = nw.concat(frames, how="vertical").to_native()
+        return FrameTable(native=both, names=self.names)
+
+    def last_row(self) -> list[Any]:
+        """The values of the last row as the model sees them."""
+        if self._is_pandas:
+            values = self.native.iloc[-1:].astype(object).to_numpy()[0].tolist()
+        else:
+            values = self._frame[-1:].rows()[0]
+        return [python_value(value) for value in values]
+
+    def mix(self, rows: IntArray, own: BoolArray) -> Any:
+        """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
+        itself = self.n_rows - 1
+        if not self._is_pandas:
+            columns = enumerate(self._frame.iter_columns())
+            return self._assemble([s[np.where(own[:, c], itself, rows)] for c, s in columns])
+        import pandas as pd
+
+        found: dict[int, Any] = {}
+        places: dict[Any, list[int]] = {}
+        for c, dtype in enumerate(self.native.dtypes):
+            if isinstance(dtype, np.dtype) and dtype.kind in "buif":
+                places.setdefault(dtype, []).append(c)
+                continue
+            taken = self.native.iloc[:, c].array.take(np.where(own[:, c], itself, rows))
+            found[c] = pd.Series(taken, dtype=dtype, copy=False)  # pandas must not infer a dtype
+        for some in places.values():
+            every = len(some) == len(self.names)
+            block = _mix(self.native.iloc[:, some].to_numpy(), rows, own if every else own[:, some])
+            if every:
+                return self._label(block)
+            found |= {c: block[:, k] for k, c in enumerate(some)}
+        return self._label({c: found[c] for c in sorted(found)})
+
+    def take(self, rows: IntArray) -> FrameTable:
+        """Some of the rows, by number."""
+        return FrameTable(native=self._frame[rows].to_native(), names=self.names)
+
+    def with_numbers(self, numbers: Mapping[int, FloatArray]) -> Any:
+        """The last row many times, with other numbers in some columns."""
+        import narwhals as nw
+
+        rows = np.full(len(next(iter(numbers.values()))), self.n_rows - 1)
+        same = self.mix(rows, np.zeros((len(rows), len(self.names)), dtype=bool))
+        columns = list(nw.from_native(same, eager_only=True).iter_columns())
+        for c, new in numbers.items():
+            values: Any = new
+            made = nw.new_series(columns[c].name, values, nw.Float64, backend=self._library)
+            columns[c] = _fit(self.names[c], columns[c], made)
+        return self._assemble(columns)
+
+    @property
+    def _frame(self) -> Any:
+        """The frame as narwhals has it."""
+        import narwhals as nw
+
+        return nw.from_native(self.native, eager_only=True)
+
+    @property
+    def _library(self) -> Any:
+        return self._frame.implementation
+
+    @property
+    def _is_pandas(self) -> bool:
+        """Whether the frame is of pandas, which has ways of its own that are faster."""
+        return bool(self._library.is_pandas())
+
+    def _assemble(self, columns: Sequence[Any]) -> Any:
+        """Columns as a frame of the library, with the user's own labels."""
+        import narwhals as nw
+
+        if not self._is_pandas:
+            return nw.from_dict(dict(zip(self._frame.columns, columns, strict=True))).to_native()
+        natives = [one.to_native() if isinstance(one, nw.Series) else one for one in columns]
+        return self._label(dict(enumerate(natives)))
+
+    def _label(self, columns: Any) -> Any:
+        """Columns of pandas, or an array of them, with the user's own labels."""
+        import pandas as pd
+
+        made = pd.DataFrame(columns, copy=False)
+        made.columns = self.native.columns
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparseTable:
+    """A sparse matrix; the features of a row are the columns in which it is not zero."""
+
+    native: Any  # (n, d) csr
+    names: Sequence[str]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.native.shape[0])
+
+    def take(self, rows: IntArray) -> SparseTable:
+        """Some of the rows, by number."""
+        return replace(self, native=self.native[rows])
+
+    def select(self, columns: IntArray) -> ArrayTable:
+        """Some columns as a dense table, whose batches are sparse and have all columns."""
+        dense = np.ascontiguousarray(self.native[:, columns].toarray())
+        names = [self.names[c] for c in columns]
+        return ArrayTable(native=dense, names=names, places=columns, width=self.native.shape[1])
+
+
+Table = ArrayTable | FrameTable
+
+
+def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTable:
+    """A copy of a table.
+
+    Parameters
+    ----------
+    table
+        A pandas or polars frame, another frame that narwhals supports, an array, or a sparse
+        matrix.
+    names
+        Names of the columns; only for arrays and sparse matrices.
+    """
+    if isinstance(table, (np.ndarray, list, tuple)):
+        return _read_array(table, names)
+    if sparse.issparse(table):
+        return SparseTable(native=table.tocsr().copy(), names=_array_names(table.shape[1], names))
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(table, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        arrow = nw.dependencies.is_pyarrow_table(table)
+        _frame_names(table.column_names if arrow else table.columns, table.shape, None)
+        raise
+    except TypeError as error:
+        raise TypeError(
+            "`background` must be a pandas or polars frame, an array or a sparse matrix; "
+            f"got {type(table).__name__}.{_advice(table)}"
+        ) from error
+    found = _frame_names(frame.columns, frame.shape, names)
+    copied = frame if frame.implementation.is_pyarrow() else frame.clone()
+    return FrameTable(native=copied.to_native(), names=found)
+
+
+def _mix(table: NDArray[Any], rows: IntArray, own: BoolArray) -> NDArray[Any]:
+    """Rows of an array by number, with the values of its last row where `own` says so."""
+    found = table.take(rows, axis=0)
+    np.copyto(found, table[-1], where=own)
+    return found
+
+
+def _cast(series: Any, like: Any) -> Any:
+    """A series in exactly the dtype of another one; itself if it has this dtype.
+
+    narwhals has one dtype for strings and one for dictionaries where libraries have several.
+    """
+    import narwhals as nw
+
+    native, wanted = series.to_native(), like.to_native()
+    arrow = series.implementation.is_pyarrow()
+    known, dtype = (native.type, wanted.type) if arrow else (native.dtype, wanted.dtype)
+    if known == dtype:
+        return series
+    pandas_like = series.implementation.is_pandas_like()
+    cast = native.astype(dtype) if pandas_like else native.cast(dtype)
+    return nw.from_native(cast, series_only=True).alias(like.name)
+
+
+def _fit(name: str, column: Any, series: Any) -> Any:
+    """New values in the dtype of a column; numbers that do not fit it in a wider one."""
+    import narwhals as nw
+
+    dtype = column.dtype
+    try:
+        cast = _cast(series, column)
+        if not dtype.is_integer() or np.array_equal(_floats(cast), _floats(series), equal_nan=True):
+            return cast
+    except Exception:  # each library has its own exception for a value that fails
+        if not dtype.is_numeric() or series.dtype == nw.String:
+            _refuse_value(name, dtype, series.to_list()[0])
+    return series if series.dtype.is_numeric() else series.cast(nw.Float64)
+
+
+def _one_value(name: str, column: Any, value: Any) -> Any:
+    """A series of one value, in the dtype of a column or in one that can hold the value."""
+    import narwhals as nw
+
+    known = None if is_missing(value) else value
+    return _fit(name, column, nw.new_series(column.name, [known], backend=column.implementation))
+
+
+def _one_of_pandas(name: str, dtype: Any, value: Any) -> Any:
+    """A pandas series of one value, in a dtype or in one that can hold the value."""
+    import pandas as pd
+
+    of_numpy = isinstance(dtype, np.dtype)
+    if is_missing(value):
+        if of_numpy and dtype.kind in "iu":
+            return pd.Series([np.nan])
+        as_object = of_numpy and dtype.kind in "bO"
+        return pd.Series([value if as_object else None], dtype=object if as_object else dtype)
+    if isinstance(dtype, pd.CategoricalDtype) and value not in dtype.categories:
+        dtype = pd.CategoricalDtype([*dtype.categories, value], ordered=dtype.ordered)
+    try:
+        return pd.Series([value], dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        if not pd.api.types.is_numeric_dtype(dtype) or isinstance(value, str):
+            _refuse_value(name, dtype, value)
+        return pd.Series([value])  # a fraction in an integer column
+
+
+def _concat_pandas(above: Any, below: Any) -> Any:
+    """Two pandas frames in one. pandas finds common dtypes, but not of categories."""
+    import pandas as pd
+
+    for label, dtype in below.dtypes.items():
+        if isinstance(dtype, pd.CategoricalDtype) and dtype != above.dtypes[label]:
+            above = above.astype({label: dtype})
+    return pd.concat([above, below], ignore_index=True)
+
+
+def _refuse_value(name: str, dtype: Any, value: Any) -> NoReturn:
+    """Refuse a value of the row that the dtype of its column cannot hold."""
+    raise ValueError(
+        f"Column {name!r} of the row must have a value that its dtype {dtype} can hold; got "
+        f"{value!r:.60}."
+    )
+
+
+def _read_array(table: Any, names: Sequence[str] | None) -> ArrayTable:
+    """Check an array, or lists of rows, and name its columns."""
+    if isinstance(table, np.ma.MaskedArray):
+        table = np.ma.filled(table.astype(np.float64), np.nan)
+    values = np.array(table, order="C")
+    if values.dtype.kind in "US":  # a mix of numbers and strings, all turned into strings
+        values = np.array(table, dtype=object, order="C")
+    if values.ndim != 2 or 0 in values.shape or values.dtype.kind not in "buifO":
+        records = values.ndim == 1 and values.size > 0 and isinstance(values[0], (Mapping, np.void))
+        raise ValueError(
+            "`background` must be a table of at least one row and one column; got an array "
+            f"of shape {values.shape} and dtype {values.dtype}."
+            f"{' Pass pandas.DataFrame(background).' if records else ''}"
+        )
+    return ArrayTable(native=values, names=_array_names(values.shape[1], names))
+
+
+def _array_names(n_columns: int, names: Sequence[str] | None) -> list[str]:
+    """Names of an array's columns: those given, or "column 0" and so on."""
+    if names is None:
+        return [f"column {c}" for c in range(n_columns)]
+    listed = [str(name) for name in names]
+    twice = [name for name in listed if listed.count(name) > 1]
+    if len(listed) != n_columns or twice:
+        got = f"{twice[0]!r} more than once" if twice else f"{len(listed)} names"
+        raise ValueError(
+            f"`names` must give each of the {n_columns} columns a different name; got {got}."
+        )
+    return listed
+
+
+def _frame_names(
+    columns: Iterable[Any], shape: tuple[int, ...], names: Sequence[str] | None
+) -> list[str]:
+    """The column names of a data frame, all different."""
+    if 0 in shape:
+        raise ValueError(
+            f"`background` must have at least one row and one column; got shape {shape}."
+        )
+    if names is not None:
+        raise ValueError("`names` must be None for a data frame, which has its own column names.")
+    found = [str(name) for name in columns]
+    double = dict.fromkeys(repr(name) for name in found if found.count(name) > 1)
+    if double:
+        raise ValueError(
+            f"`background` must have different column names; got {', '.join(double)} more than "
+            "once. Rename or drop them."
+        )
+    return found
+
+
+def _advice(table: Any) -> str:
+    """How to turn an object of another type into a table."""
+    if isinstance(table, (str, os.PathLike)):
+        return " Read the file first, for example with pandas.read_csv."
+    if isinstance(table, dict):
+        return " Pass pandas.DataFrame(background)."
+    if hasattr(table, "__array__"):
+        return " Pass numpy.asarray(background)."
+    return " Call its collect() first." if hasattr(table, "collect") else ""
+
+
+def _floats(series: Any) -> FloatArray:
+    """The values of a series of numbers, missing ones as NaN."""
+    return np.asarray(series.to_numpy()).astype(np.float64)
