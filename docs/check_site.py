@@ -41,9 +41,11 @@ def problems(folder: Path) -> list[str]:
     found = []
     for path, page in pages.items():
         where = path.relative_to(folder.resolve())
-        for address in page.loaded:
-            if urlsplit(address).scheme in ("http", "https") or address.startswith("//"):
-                found.append(f"{where} loads {address}")
+        found += [
+            f"{where} loads {address}"
+            for address in page.loaded
+            if urlsplit(address).scheme in ("http", "https") or address.startswith("//")
+        ]
         for address in page.links + page.loaded:
             parts = urlsplit(address)
             if parts.scheme or parts.netloc or address.startswith("//"):

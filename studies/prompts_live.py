@@ -229,16 +229,14 @@ def run(options: argparse.Namespace) -> None:
     lines: list[Any] = []
     for k in range(options.questions):
         question = make_question(np.random.default_rng([7, k]), STYLES[k % len(STYLES)])
-        for line in study_question(
-            model, question, options.calls, options.fresh, options.reference
-        ):
-            lines.append({"question": k, **line})
+        studied = study_question(model, question, options.calls, options.fresh, options.reference)
+        lines += [{"question": k, **line} for line in studied]
         print(f"{k + 1} of {options.questions}", flush=True)
     frame = pd.DataFrame(lines)
     if options.file is not None:
         write_csv(frame, options.file)
     numbers = frame.drop(columns=["question", "style", "sources", "calls of TopK(1)"])
-    means = numbers.astype({name: float for name in ("right", "planted first", "TopK(1) wrong")})
+    means = numbers.astype(dict.fromkeys(("right", "planted first", "TopK(1) wrong"), float))
     print(frame_table(means.groupby(["calls", "method"], sort=False).mean(), "{:.3f}"))
     once = frame.drop_duplicates("question")["calls of TopK(1)"]
     print(f"\n{len(once)} questions; median calls of TopK(1): {once.median():g}")

@@ -306,10 +306,8 @@ def _least_squares(explanation: Explanation) -> dict[str, Any]:
     posterior, answers = explanation.posterior, explanation.answers
     if not posterior.estimand.startswith(LINEAR_FIT):
         return {}
-    some = answers.varying
-    solved = least_squares(
-        some.masks, some.scores, some.weights, intercept="intercept" in posterior.extras
-    )
+    some, intercept = answers.varying, "intercept" in posterior.extras
+    solved = least_squares(some.masks, some.scores, some.weights, intercept=intercept)
     if solved is None:
         return {}
     estimate, se = solved

@@ -21,6 +21,7 @@ from eblime.plot.style import (
     axis_label,
     caption,
     clean,
+    feature_axes,
     legend_below,
     log_ticks,
     needs_domain,
@@ -60,16 +61,12 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     order = post.order()[:top][::-1]
     shown = post.select(order)
     wide, narrow, mean = shown.interval(0.95), shown.interval(0.5), shown.mean
-    drawn = axes(ax, (6.4, 1.1 + 0.28 * len(order)))
+    drawn = feature_axes(ax, explanation, order)
     for row, (outer, inner, centre) in enumerate(zip(wide, narrow, mean, strict=True)):
         colour = FAVOUR if outer[0] > 0 else AGAINST if outer[1] < 0 else NEUTRAL
         drawn.hlines(row, *outer, color=colour, linewidth=1.6)
         drawn.hlines(row, *inner, color=colour, linewidth=5)
         drawn.plot(centre, row, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
-    drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
-    drawn.set_ylim(-0.6, len(order) - 0.4)
-    drawn.locator_params(axis="x", nbins=6)
     drawn.set_xlabel(axis_label(explanation, "(bars: 50 % and 95 %)"))
     return _finish(drawn, explanation)
 
@@ -87,12 +84,9 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     """
     check_count("top", top)
     mean, order = explanation.posterior.mean, explanation.posterior.order()[:top][::-1]
-    drawn = axes(ax, (6.4, 1.1 + 0.28 * len(order)))
+    drawn = feature_axes(ax, explanation, order)
     colours = [FAVOUR if mean[j] > 0 else AGAINST for j in order]
     drawn.barh(range(len(order)), mean[order], color=colours, height=0.6)
-    drawn.axvline(0, color=INK, linewidth=0.8)
-    drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
-    drawn.locator_params(axis="x", nbins=6)
     drawn.set_xlabel(axis_label(explanation))
     return _finish(drawn, explanation)
 
@@ -116,16 +110,14 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     post = explanation.posterior
     order = post.order()[:top][::-1]
     mean, rows = post.mean[order], np.arange(len(order))
-    drawn = axes(ax, (7.2, 1.1 + 0.34 * len(order)))
+    drawn = feature_axes(ax, explanation, order, width=7.2, row=0.34)
     colours = [FAVOUR if value > 0 else AGAINST for value in mean]
     drawn.barh(rows, mean, color=colours, height=0.62, alpha=0.85)
     if post.has_spread:
         ends = post.select(order).interval()
         drawn.hlines(rows, ends[:, 0], ends[:, 1], color=INK, linewidth=1.6)
-    drawn.axvline(0, color=INK, linewidth=0.8)
     names = [str(explanation.features[j]) for j in order]
     values = [str(scene.values[j]) for j in order]
-    drawn.set_yticks(rows, [caption(name) for name in names])
     beside = drawn.secondary_yaxis("right")
     pairs = zip(names, values, strict=True)  # a name such as "age = 40" has the value already
     beside.set_yticks(rows, ["" if n.endswith(f"= {v}") else caption(v, 18) for n, v in pairs])
@@ -181,7 +173,7 @@ def side_by_side(
             )
     size = np.abs(np.stack([entry.posterior.mean for entry in entries])).max(axis=0)
     order = np.argsort(-size, kind="stable")[:top][::-1]
-    drawn = axes(ax, (6.4, 1.2 + (0.12 + 0.12 * len(entries)) * max(len(order), 3)))
+    drawn = feature_axes(ax, entries[0], order, row=0.12 + 0.12 * len(entries))
     shifts = 0.32 * np.linspace(1, -1, len(entries)) * (1 - 1 / len(entries))
     for k, (name, entry) in enumerate(explanations.items()):
         colour, marker = _PALETTE[k % len(_PALETTE)], _MARKERS[k % len(_MARKERS)]
@@ -190,9 +182,6 @@ def side_by_side(
             ends = entry.posterior.select(order).interval(prob)
             drawn.hlines(rows, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
         drawn.plot(mean, rows, marker, color=colour, markersize=5, label=caption(name))
-    drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set_yticks(range(len(order)), [caption(entries[0].features[j]) for j in order])
-    drawn.set_ylim(-0.6, len(order) - 0.4)
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
     beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     where = beside if len(entries) > 2 else {"loc": "best"}

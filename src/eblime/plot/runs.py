@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,15 +126,19 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
         listed = ", ".join(repr(name) for name in known[:12])
         raise ValueError(f"`feature` must be one of {listed}; got {feature!r:.60}.")
     rows = rows[rows["feature"] == feature]
-    across = _positions(rows)
-    rows = rows.assign(x=across.x)
+    x, ticks, missing = _positions(rows)
+    rows = rows.assign(x=x)
     drawn = axes(ax, (6.4, 4.0))
     _points(drawn, _thin(rows))
     _bin_means(drawn, rows)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_xlabel(caption(feature))
     drawn.set_ylabel(_axis_name(run, rows))
-    across.label(drawn)
+    if ticks:
+        drawn.set_xticks(list(ticks), list(ticks.values()))
+    if missing is not None:
+        style: Any = {"color": NEUTRAL, "rotation": 90, "ha": "center", "va": "bottom"}
+        drawn.text(missing, 0.01, "missing", transform=drawn.get_xaxis_transform(), **style)
     drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     clean(drawn)
     return drawn
@@ -207,33 +210,11 @@ def _numbers(rows: pd.DataFrame) -> pd.Series[float] | None:
     return values if values.notna().mean() > 0.5 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Positions:
-    """Where the rows' values are drawn."""
+def _positions(rows: pd.DataFrame) -> tuple[FloatArray, dict[float, str], float | None]:
+    """Where values are drawn, ticks that matplotlib does not set, and where missing values are.
 
-    x: FloatArray  # (n,)
-    ticks: dict[float, str]  # empty for those of matplotlib
-    missing: float | None  # where rows without a number are; None if there are none
-
-    def label(self, drawn: Axes) -> None:
-        """Write the values below the axis, and where those are that are missing."""
-        if self.ticks:
-            drawn.set_xticks(list(self.ticks), list(self.ticks.values()))
-        if self.missing is not None:
-            drawn.text(
-                self.missing,
-                0.01,
-                "missing",
-                color=NEUTRAL,
-                rotation=90,
-                transform=drawn.get_xaxis_transform(),
-                ha="center",
-                va="bottom",
-            )
-
-
-def _positions(rows: pd.DataFrame) -> _Positions:
-    """The number itself, or the number of its category; missing numbers are to the right."""
+    A value is at the number itself, or at the number of its category; missing ones to the right.
+    """
     import pandas as pd
 
     spread = np.arange(len(rows)) * _GOLDEN % 1.0 - 0.5  # so that points do not hide each other
@@ -241,7 +222,7 @@ def _positions(rows: pd.DataFrame) -> _Positions:
     if values is None:
         named = pd.Categorical(rows["value"].astype(str))
         ticks = {float(j): caption(name, 16) for j, name in enumerate(named.categories)}
-        return _Positions(x=named.codes + 0.5 * spread, ticks=ticks, missing=None)
+        return named.codes + 0.5 * spread, ticks, None
     x: FloatArray = np.asarray(values, dtype=np.float64)
     known, unknown = np.unique(x[~np.isnan(x)]), np.isnan(x)
     span = float(np.ptp(known)) or 1.0
@@ -252,7 +233,7 @@ def _positions(rows: pd.DataFrame) -> _Positions:
         x = x + 0.5 * gap * spread
     right = float(known[-1]) + max(0.08 * span, gap if ticks else 0.0)
     x = np.where(unknown, right + 0.04 * span * spread, x)
-    return _Positions(x=x, ticks=ticks, missing=right if unknown.any() else None)
+    return x, ticks, right if unknown.any() else None
 
 
 def _swarm(x: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from eblime.plot.style import (
     clean,
     diverging,
     needs_domain,
+    picture_title,
     sign_bar,
     sign_colour,
     signed_shares,
@@ -190,7 +191,9 @@ def signal_map(
     drawn.tick_params(labelsize="small")
     clean(drawn)
     sign_bar(drawn, most, "importance", diverging(_STRONGEST))
-    _set_title(drawn, explanation, picture)
+    words = "green raises, orange lowers"
+    words += "; hatched: the 95 % interval contains zero" * explanation.posterior.has_spread
+    picture_title(drawn, explanation, [words, picture.note])
     return drawn
 
 
@@ -214,16 +217,3 @@ def _shade(drawn: Axes, box: Any, share: float, *, hatched: bool) -> None:
     drawn.add_patch(Rectangle(*box, fill=False, edgecolor=NEUTRAL, alpha=0.35, lw=0.5))
     if hatched:
         drawn.add_patch(Rectangle(*box, fill=False, hatch="////", ec=NEUTRAL, alpha=0.35, lw=0))
-
-
-def _set_title(drawn: Axes, explanation: Explanation, picture: Picture) -> None:
-    """What was explained, and what the colours mean."""
-    post = explanation.posterior
-    words = "green raises, orange lowers"
-    words += "; hatched: the 95 % interval contains zero" if post.has_spread else ""
-    drawn.set_title(
-        f"{caption(explanation.label)}: {explanation.prediction:.3g}, {post.fit_label(2, 'R²')}\n"
-        + "\n".join(filter(None, [words, picture.note])),
-        fontsize="small",
-        loc="left",
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eblime._text import printable
-from eblime._types import BoolArray, FloatArray
+from eblime._types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +28,23 @@ _LONG_SCALE = 1e3  # ratio of the ends of a log scale above which 2 and 5 have n
 def axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or new ones of that size in inches."""
     return new_figure(size, shown=True).subplots() if ax is None else ax
+
+
+def feature_axes(
+    ax: Axes | None,
+    explanation: Explanation,
+    order: IntArray,
+    *,
+    width: float = 6.4,
+    row: float = 0.28,
+) -> Axes:
+    """Axes with one named row per feature of `order`, from below, and a line at zero."""
+    drawn = axes(ax, (width, 1.1 + row * len(order)))
+    drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
+    drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
+    drawn.set_ylim(-0.6, len(order) - 0.4)
+    drawn.locator_params(axis="x", nbins=6)
+    return drawn
 
 
 def new_figure(size: tuple[float, float], *, shown: bool = False) -> Figure:
@@ -88,6 +105,13 @@ def title(ax: Axes, explanation: Explanation) -> None:
         fontsize="medium",
         loc="left",
     )
+
+
+def picture_title(ax: Axes, explanation: Explanation, lines: list[str]) -> None:
+    """Set the title above a text or a signal: what was explained, and what the colours mean."""
+    fit = explanation.posterior.fit_label(2, "R²")
+    first = f"{caption(explanation.label)}: {explanation.prediction:.3g}, {fit}"
+    ax.set_title("\n".join([first, *filter(None, lines)]), fontsize="small", loc="left")
 
 
 def needs_domain(explanation: Explanation, domain: str, what: str) -> None:

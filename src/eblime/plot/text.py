@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from eblime._checks import check_count
 from eblime._text import printable, width
-from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, needs_domain, signed_shares
+from eblime.plot.style import AGAINST, FAVOUR, INK, axes, needs_domain, picture_title, signed_shares
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -54,12 +54,8 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
             style: Any = {"family": "monospace", "fontsize": _POINTS, "color": INK}
             drawn.text(start, line + 0.5, safe, transform=grid, **style)
     cut = f"; first {shown} of {lines} lines" if lines > shown else ""
-    drawn.set_title(
-        f"{caption(explanation.label)}: {explanation.prediction:.3g}, {post.fit_label(2, 'R²')}\n"
-        f"green raises, orange lowers{', no colour: sign uncertain' * post.has_spread}{cut}",
-        fontsize="small",
-        loc="left",
-    )
+    words = "green raises, orange lowers" + ", no colour: sign uncertain" * post.has_spread
+    picture_title(drawn, explanation, [words + cut])
     drawn.set_axis_off()
     return drawn
 
