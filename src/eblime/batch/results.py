@@ -242,7 +242,7 @@ class Run:
             Probability of the intervals.
         by
             How to group the inputs: "label" for the explained class; the name of a column of the
-            table, for its bins; a list or array with the group of each input; or a dictionary from
+            table, for its values; a list or array with the group of each input; or a dictionary from
             an input's number or name to its group. Inputs without a group are left out.
 
         Returns

@@ -16,7 +16,7 @@ class TableScene:
     """What an explanation keeps of a row: its features and its values in readable form."""
 
     features: Sequence[str]  # such as "30 < age <= 45"
-    columns: Sequence[str]  # name of each feature, without its bin
+    columns: Sequence[str]  # name of each feature, without its value
     values: Sequence[str]  # value of each feature in the row
 
     domain = "tabular"
@@ -27,7 +27,7 @@ class TableScene:
         return len(self.features)
 
     def details(self) -> dict[str, list[str]]:
-        """The column of each feature, the row's value and its bin."""
+        """The column of each feature, the row's value and the feature in words."""
         return {
             "column": list(self.columns),
             "value": list(self.values),
