@@ -242,8 +242,8 @@ class Run:
             Probability of the intervals.
         by
             How to group the inputs: "label" for the explained class; the name of a column of the
-            table, for its values; a list or array with the group of each input; or a dictionary from
-            an input's number or name to its group. Inputs without a group are left out.
+            table, for its values; a list or array with the group of each input; or a dictionary
+            from an input's number or name to its group. Inputs without a group are left out.
 
         Returns
         -------
