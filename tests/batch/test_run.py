@@ -6,6 +6,7 @@ import shutil
 import sys
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -162,7 +163,7 @@ def test_changes_that_affect_numbers_are_refused(tmp_path):
     """Another explainer, changed inputs, a second driver at the same time."""
     rows = ROWS[:8].copy()
     eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
-    other = eblime.TabularExplainer(make().model, ROWS, n_masks=61)
+    other = replace(make(), n_masks=61)
     with pytest.raises(ValueError, match="created with n_masks='60'; this call has n_masks='61'"):
         eblime.explain_many(other, rows, tmp_path / "r", part_size=4)
     rows[4] += 1

@@ -92,7 +92,7 @@ def test_a_batch_that_cannot_be_copied_is_passed_on():
 @pytest.mark.parametrize(("is_async", "concurrency"), [(False, 1), (True, 1), (True, 8)])
 def test_a_model_may_fill_the_same_array_again(is_async, concurrency):
     """As one that writes into a buffer, `out=`: answers are copied."""
-    buffer = np.empty(200)
+    buffer = np.empty(5_000)
 
     def model(rows):
         buffer[: len(rows)] = first(rows)

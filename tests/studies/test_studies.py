@@ -6,6 +6,7 @@ import os
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -410,7 +411,9 @@ def test_rows_of_the_coverage_study_have_the_kernels_weights():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"rare": rng.random(500) < 0.02, "x": rng.normal(size=500)})
     made = cases.RowItem(
-        model=lambda rows: np.zeros((len(rows), 2)), table=table, row=table.iloc[0]
+        model=SimpleNamespace(predict_proba=lambda rows: np.zeros((len(rows), 2))),
+        table=table,
+        row=table.iloc[0],
     )
     masks, _, weights = made.sample(rng, 2000)
 
