@@ -43,11 +43,6 @@ def masks_at(masks: FloatArray, rows: IntArray) -> FloatArray:
     return found
 
 
-def has_exact_ends(near: Neighbourhood) -> bool:
-    """Whether the scores of the input itself and of everything hidden have no chance in them."""
-    return near.exact or getattr(near, "exact_ends", False)
-
-
 class Scene(Protocol):
     """One input cut into features: the part of it that an explanation keeps."""
 

@@ -20,7 +20,7 @@ from eblime.engine.drive import run
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
 from eblime.engine.state import State, whole_scene
-from eblime.protocols import Composite, Design, Neighbourhood, Subject, has_exact_ends
+from eblime.protocols import Composite, Design, Neighbourhood, Subject
 from eblime.results.explanation import Explanation
 
 _MOST_MASKS = 10_000_000  # of an explanation that is continued
@@ -79,9 +79,7 @@ class Source:
         most = min(_MOST_MASKS, 2**known.n_features if near.exact else _MOST_MASKS) - known.n_masks
         if n > most:
             raise ValueError(f"`n` must be at most {most:,}; got {n:,}.")
-        settings = state.settings.for_input(
-            state.subject.scene, exact=near.exact, exact_ends=has_exact_ends(near)
-        )
+        settings = state.settings.for_input(state.subject.scene, exact=near.exact)
         design = _More(design=_larger_design(settings, state), total=settings.n_masks)
         session = Session(state, design)
         run(session, progress)

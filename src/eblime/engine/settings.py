@@ -66,9 +66,7 @@ class LoopSettings:
         """Whether the model may be asked about all 2^p masks."""
         return self.calls.max_calls is None or 2**p <= self.calls.max_calls
 
-    def for_input(
-        self, scene: Scene, *, exact: bool, exact_ends: bool | None = None
-    ) -> LoopSettings:
+    def for_input(self, scene: Scene, *, exact: bool) -> LoopSettings:
         """The settings for an input: refused if they do not suit it.
 
         With a stop rule, no more masks are used than the method takes. Where there is room for all
@@ -96,8 +94,7 @@ class LoopSettings:
         for part in (method, self.until):
             if check := getattr(part, "check_features", None):
                 check(p)
-        known = exact if exact_ends is None else exact_ends
-        if getattr(method, "ends", "unused") == "required" and not known:
+        if getattr(method, "ends", "unused") == "required" and not exact:
             raise ValueError(
                 "`method` needs the score with everything hidden, which an input of the domain "
                 f"{scene.domain!r} does not have with these settings; got {method!r}."

@@ -25,7 +25,7 @@ from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fit_inputs
 from eblime.posterior import Posterior
-from eblime.protocols import Neighbourhood, Scene, Subject, has_exact_ends
+from eblime.protocols import Neighbourhood, Scene, Subject
 from eblime.results.explanation import Explanation
 
 
@@ -35,8 +35,7 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     generator = as_generator(rng)
     neighbourhood = subject.neighbourhood(generator)
     exact = neighbourhood.exact
-    ends = has_exact_ends(neighbourhood)
-    settings = settings.for_input(subject.scene, exact=exact, exact_ends=ends)
+    settings = settings.for_input(subject.scene, exact=exact)
     return State(
         settings=settings,
         subject=subject,
@@ -108,7 +107,7 @@ class State:
         if not isinstance(masks, (int, np.integer)):
             masks = check_design_masks(masks, p)
             ends = getattr(self.settings.method, "ends", "unused")
-            if known == 0 and has_exact_ends(self.neighbourhood) and ends != "unused":
+            if known == 0 and self.neighbourhood.exact and ends != "unused":
                 masks, drawn = _add_ends(masks, drawn)
         grown = self.neighbourhood.extend(self.rng, masks)
         sampling = grown.sampling_weights[known:]
@@ -173,7 +172,7 @@ class State:
         if reply.answered is not None:
             masks, weights = masks[reply.answered], weights[reply.answered]
             sampling = None if sampling is None else sampling[reply.answered]
-        exact = has_exact_ends(self.neighbourhood)
+        exact = self.neighbourhood.exact
         answers = tuple(
             _with_hidden(known.append(masks, scores, weights, sampling), exact)
             for known, scores in zip(before, reply.scores.T, strict=True)
