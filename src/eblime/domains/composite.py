@@ -429,12 +429,21 @@ class ArrayScene:
         labels = self.labels
         if self.channel_axis == labels.ndim:  # channels are adjacent: each number gets a label
             labels = np.repeat(labels[..., None], self.shown.shape[-1], axis=-1)
-        word = np.dtype(f"u{self.shown.itemsize}")
+        planes, size = self.shown.size // labels.size, labels.size * self.shown.itemsize
+        word = np.dtype(f"u{next(n for n in (8, 4, 2, 1) if size % n == 0)}")
         shown, hidden = (
-            np.ascontiguousarray(numbers).view(word).reshape(-1, labels.size)
+            np.ascontiguousarray(numbers).reshape(-1).view(word).reshape(planes, -1)
             for numbers in (self.shown, self.hidden)
         )
-        return Renderer(hidden=hidden, change=shown ^ hidden, labels=labels.ravel())
+        owners = np.repeat(labels.ravel(), self.shown.itemsize).reshape(-1, word.itemsize)
+        edge = np.flatnonzero((owners != owners[:, :1]).any(axis=1))
+        return Renderer(
+            hidden=hidden,
+            change=shown ^ hidden,
+            labels=np.ascontiguousarray(owners[:, 0]),
+            edge=edge,
+            edge_labels=owners[edge],
+        )
 
     def boxes(self) -> tuple[list[tuple[slice, ...]], list[int]]:
         """The bounding box of each feature, and how many elements it has."""
@@ -443,20 +452,27 @@ class ArrayScene:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Renderer:
-    """An array and its hidden version as whole numbers of the same size, and their features."""
+    """An array and its hidden version as words of up to 8 bytes, and the features of the words."""
 
     hidden: NDArray[Any]  # (planes, n)
     change: NDArray[Any]  # (planes, n) shown ^ hidden
-    labels: Labels  # (n,)
+    labels: Labels  # (n,) of each word, or of its first byte
+    edge: NDArray[np.intp]  # (E,) words that several features share
+    edge_labels: Labels  # (E, bytes) the features of their bytes
 
     def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
         """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
         word = self.hidden.dtype
-        tables = np.array([0, -1]).astype(word)[(masks > 0.5).astype(np.intp)]
+        shown = (masks > 0.5).astype(np.intp)
+        tables, bytes_of = (
+            np.array([0, -1]).astype(word)[shown],
+            np.array([0, 255], np.uint8)[shown],
+        )
         arrays = out.reshape(len(out), -1).view(word).reshape(len(out), *self.hidden.shape)
         bits = np.empty_like(self.hidden[0])
-        for table, array in zip(tables, arrays, strict=True):
+        for table, whole, array in zip(tables, bytes_of, arrays, strict=True):
             np.take(table, self.labels, out=bits, mode="clip")
+            bits[self.edge] = whole[self.edge_labels].view(word).ravel()
             np.bitwise_and(self.change, bits, out=array)
             np.bitwise_xor(array, self.hidden, out=array)
 
