@@ -1,8 +1,10 @@
 """`Explainer`: domains of other packages."""
 
+import pickle
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 import eblime
@@ -38,17 +40,35 @@ class Jitter:
         return [str(row).encode() for row in rows]
 
 
+PAIRS = Domain(
+    name="pairs",
+    feature="number",
+    scene=TableScene,
+    read=lambda x: Jitter(np.asarray(x), np.empty((0, 2))),
+    design=None,
+)
+EXPLAINER = eblime.Explainer(lambda batch: batch @ [2.0, -1.0], PAIRS, n_masks=100)
+
+
 def test_a_domain_may_draw_its_own_perturbed_inputs():
     """`read` returns a subject, and the design is None."""
-    domain = Domain(
-        name="pairs",
-        feature="number",
-        scene=TableScene,
-        read=lambda x: Jitter(np.asarray(x), np.empty((0, 2))),
-        design=None,
-    )
-    e = eblime.Explainer(lambda batch: batch @ [2.0, -1.0], domain, n_masks=100).explain([3.0, 1.0])
+    e = EXPLAINER.explain([3.0, 1.0])
 
     assert_allclose(e.posterior.mean, [2, -1], atol=1e-6)
     assert e.prediction == 5
     assert e.masks.shape == (100, 2)
+
+
+def test_drawn_inputs_continue_only_from_a_seed():
+    """Those of a generator cannot be drawn again."""
+    e = EXPLAINER.explain([3.0, 1.0], rng=np.random.default_rng(7))
+    copy = pickle.loads(pickle.dumps(e))  # without its explainer
+
+    with pytest.raises(ValueError, match="cannot be made again"):
+        copy.more(10, explainer=EXPLAINER, x=[3.0, 1.0])
+
+
+def test_drawn_inputs_have_a_limit():
+    """There is no number of all masks."""
+    with pytest.raises(ValueError, match=r"at most 9,999,900; got 10,000,000\."):
+        EXPLAINER.explain([3.0, 1.0]).more(10_000_000)

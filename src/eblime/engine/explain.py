@@ -146,7 +146,9 @@ def _restore_neighbourhood(
 def _state_before(state: State, explanation: Explanation, n: int) -> State:
     """The state before the next question about one target."""
     answers, cost = explanation.answers.varying, explanation.provenance
-    total = answers.n_masks + n
+    total, near = answers.n_masks + n, state.neighbourhood
+    if len(near.masks) != answers.n_masks:  # some have no answer
+        near = _restore_neighbourhood(state.settings, state.subject, explanation)
     return State(
         settings=replace(
             state.settings,
@@ -161,7 +163,7 @@ def _state_before(state: State, explanation: Explanation, n: int) -> State:
         seed=state.seed,
         rng=_generator(answers),
         start=time.perf_counter() - float(cost.get("seconds", 0.0)),
-        neighbourhood=_neighbourhood_of(state, answers),
+        neighbourhood=near,
         first=answers,
         answers=(answers,),
         replies=tuple(
@@ -170,18 +172,6 @@ def _state_before(state: State, explanation: Explanation, n: int) -> State:
         expected=total,
         calls=int(cost.get("model_calls", 0)),
     )
-
-
-def _neighbourhood_of(state: State, answers: Answers) -> Neighbourhood:
-    """The perturbed inputs that have an answer."""
-    if len(state.neighbourhood.masks) == answers.n_masks:
-        return state.neighbourhood
-    if not state.neighbourhood.exact:
-        raise ValueError(
-            "An explanation of a table row that was interrupted, or that reached `max_calls`, "
-            "cannot be continued. Explain the row again, with a cache."
-        )
-    return state.subject.neighbourhood(state.rng).extend(state.rng, answers.masks)
 
 
 def _generator(answers: Answers) -> np.random.Generator:
