@@ -268,8 +268,8 @@ def test_heavy_packages_are_imported_where_used(path):
 
 # The lines that the library may have: of code, which are neither blank, comments nor docstrings,
 # and in all. They fall and never rise: a change that adds lines takes as many away elsewhere.
-MOST_CODE = 27_700
-MOST_LINES = 42_700
+MOST_CODE = 24_620
+MOST_LINES = 38_400
 
 
 def test_the_library_stays_small():
