@@ -107,7 +107,7 @@ def sleepy(rows):
 def make_sleepy():
     """An explainer of `sleepy`, which asks it once for each input."""
     calls = eblime.Calls(batch_size=61)
-    return eblime.TabularExplainer(sleepy, ROWS, n_masks=60, calls=calls)
+    return eblime.TabularExplainer(sleepy, OTHERS, n_masks=60, calls=calls)
 
 
 def growing(rows, kept=[]):  # noqa: B006
@@ -119,7 +119,7 @@ def growing(rows, kept=[]):  # noqa: B006
 
 def make_growing():
     """An explainer of `growing`."""
-    return eblime.TabularExplainer(growing, ROWS, n_masks=60)
+    return eblime.TabularExplainer(growing, OTHERS, n_masks=60)
 
 
 def make_killed_while_writing():

@@ -291,10 +291,11 @@ def test_systems_run_beside_methods_with_the_same_budget(tmp_path):
 
     assert found.methods == tuple(methods)
     assert sum(found.model_calls.values()) >= model.asked - 10  # the input itself, asked again
-    assert max(found.model_calls.values()) <= 121
+    assert max(len(found[name].masks) for name in methods) <= 121
     assert len(found.to_frame()) == 5 * len(methods)
     for name in methods:
-        assert np.argmax(np.abs(found[name].posterior.mean)) == 0
+        if name != "dlime":  # asks about one cluster of rows
+            assert np.argmax(np.abs(found[name].posterior.mean)) == 0
         assert found[name].target == 0
         assert found[name].provenance["seed"] == 7
         assert name in page
@@ -372,7 +373,7 @@ def test_system_samples_a_large_background():
 @pytest.mark.slow
 @pytest.mark.parametrize("system", ["dlime", "dmm-men", "unravel"])
 @pytest.mark.parametrize("kind", ["array", "frame"])
-@pytest.mark.filterwarnings("ignore:These columns are the same, or in one bin")
+@pytest.mark.filterwarnings("ignore:These columns are the same in all rows")
 def test_constant_columns_are_zero_for_systems(system, kind):
     """As for the methods; the model gets the row's value there, also if it is a text."""
     data = np.insert(PEOPLE, 1, 7.0, axis=1)
@@ -391,7 +392,7 @@ def test_constant_columns_are_zero_for_systems(system, kind):
 
     assert list(found[system].features)[1].startswith("c1" if kind == "frame" else "column 1")
     assert found[system].posterior.mean[1] == 0
-    assert int(np.abs(found[system].posterior.mean).argmax()) == 0
+    assert np.delete(found[system].posterior.mean, 1).all()
 
 
 def test_systems_of_other_packages_are_found_by_name(monkeypatch):

@@ -114,7 +114,8 @@ def select_features(law: Law, features: IntArray) -> Law:
         covs = law.covs[:, features[:, None], features]
         return replace(law, means=law.means[:, features], covs=covs)
     if isinstance(law, DrawsLaw):
-        draws = replace(law.draws, beta=law.draws.beta[:, features])
+        beta = np.where(features < 0, 0.0, law.draws.beta[:, features])
+        draws = replace(law.draws, beta=beta)
         source = None if law.source is None else select_features(law.source, features)
         return replace(law, draws=draws, source=source)
     select = getattr(law, "select", None)

@@ -215,14 +215,9 @@ class NumberRows:
         if bins:
             from eblime.compat.lime.discretize import QuartileDiscretizer
 
-            names = list(whole.features)
-            vary = [names.index(name) for name in self.subject.scene.features]
-            cut = QuartileDiscretizer(self.background, [], [whole.columns[j] for j in vary])
+            cut = QuartileDiscretizer(self.background, [], list(self.subject.scene.features))
             found = cut.discretize(every).astype(int)
             seen = (found == found[0]).astype(np.float64)
-            for k, j in enumerate(vary):
-                names[j] = cut.names[k][found[0, k]]
-            whole = replace(whole, features=names)
         drawn = Drawn(self.subject.scene, seen, lambda numbers: self.rows_of(every[numbers]))
         drawn.whole, drawn.fixed = whole, self.subject.fixed
         asking = Explainer(
