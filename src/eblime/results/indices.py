@@ -193,13 +193,11 @@ def every_index(explanation: Explanation) -> dict[str, Posterior]:
     method: Any = explanation.method
     if getattr(method, "index", None) not in INDICES:
         return {}
-    defined = [name for name in INDICES if explanation.answers.exact_ends or name != "shapley"]
-    others = [replace(method, index=name) for name in defined if name != method.index]
-    if method.index != "lime" and method.kernel is None:
-        kernel = kernel_of(explanation.provenance.get("kernel"))
-        others = [replace(one, kernel=kernel) for one in others if kernel or one.index != "lime"]
-    fitted = index_posteriors(explanation, others)
-    found = {one.index: post for one, post in zip(others, fitted, strict=True)}
+    kernel = _known_kernel(explanation)
+    defined = {"lime": kernel is not None, "shapley": explanation.answers.exact_ends}
+    names = [name for name in INDICES if name != method.index and defined.get(name, True)]
+    others = [replace(method, index=name, kernel=kernel) for name in names]
+    found = dict(zip(names, index_posteriors(explanation, others), strict=True))
     found[method.index] = explanation.posterior
     return {name: found[name] for name in INDICES if name in found}
 
@@ -259,9 +257,8 @@ def with_own_kernel(explanation: Explanation, method: Method) -> Method:
     adapt = getattr(method, "with_kernel", None)
     if adapt is None or getattr(method, "kernel", None) is not None:
         return method
-    if getattr(method, "index", "lime") != "lime":  # needs no kernel
-        return method
-    adapted: Method = adapt(own_kernel(explanation))
+    needed = getattr(method, "index", "lime") == "lime"
+    adapted: Method = adapt(own_kernel(explanation) if needed else None)
     return adapted
 
 
@@ -269,8 +266,7 @@ def _exponential(explanation: Explanation) -> ExponentialKernel:
     """The kernel of an explanation, which must have a width."""
     kernel = _known_kernel(explanation)
     if not isinstance(kernel, ExponentialKernel):
-        own = getattr(explanation.method, "kernel", None)
-        found = explanation.provenance.get("kernel") if own is None else describe(own)
+        found = explanation.provenance.get("kernel") if kernel is None else describe(kernel)
         raise ValueError(
             "`width` needs an explanation with an ExponentialKernel; the kernel of this one is "
             f"{name_of(found)}. Give `kernel=ExponentialKernel(width=...)`."
