@@ -107,7 +107,7 @@ def test_rows_without_a_background_and_wrong_shapes_are_refused() -> None:
     for wrong in (np.ones((2, 4)), np.full((1, 5), 0.5), np.ones((1, 1, 5))):
         with pytest.raises(ValueError, match=r"`coalitions` must be True or False"):
             played(wrong)
-    with pytest.raises(TypeError, match="`explainer` must be an explainer or a class"):
+    with pytest.raises(TypeError, match="`explainer` must be an explainer such as"):
         eblime.game(Counted(), "a b", explainer="text")
     assert played.calls == 0
 

@@ -21,10 +21,7 @@ from eblime.engine.drive import answer
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Target, check_targets
-from eblime.explainers.base import BaseExplainer
-from eblime.explainers.image import ImageExplainer
-from eblime.explainers.tabular import TabularExplainer
-from eblime.explainers.text import TextExplainer
+from eblime.explainers.compare import explainer_class
 from eblime.protocols import Subject
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]
@@ -134,9 +131,8 @@ def game(
     x
         The input: a text, an image, or with `background` a row of a table.
     explainer
-        `ImageExplainer`, `TextExplainer` or another class of explainers; or an explainer, whose
-        settings are used. None chooses by the input, and `TabularExplainer` if `background` is
-        among the settings.
+        An explainer whose settings are used. None chooses one by the input and the settings, as
+        `compare` does.
     target
         Column number or label of the model's output; None is the highest for the input itself.
     cache
@@ -155,7 +151,12 @@ def game(
     >>> played.n_players, played.calls
     (3, 2)
     """
-    chosen = _explainer(model, x, explainer, settings)
+    kind = explainer_class(model, x, explainer, settings)
+    chosen = (
+        kind(model, **settings)
+        if explainer is None
+        else replace(explainer, model=model, **settings)
+    )
     loop = chosen.loop
     targets = 1 if target is None else [target]
     check_targets(targets, loop.labels)
@@ -168,31 +169,6 @@ def game(
     loop = replace(loop, calls=loop.calls.merge(None, cache))
     asked = _Asked(settings=loop, subject=subject, targets=targets)
     return Game(players=subject.scene.features, asked=asked)
-
-
-def _explainer(model: Any, x: Any, explainer: Any, settings: dict[str, Any]) -> BaseExplainer:
-    """The explainer that reads the input."""
-    if isinstance(explainer, BaseExplainer):
-        return replace(explainer, model=model, **settings)
-    made = _class_for(x, settings) if explainer is None else explainer
-    if not (isinstance(made, type) and issubclass(made, BaseExplainer)):
-        raise TypeError(
-            f"`explainer` must be an explainer or a class such as ImageExplainer; got {made!r:.60}."
-        )
-    maker: Any = made
-    found: BaseExplainer = maker(model, **settings)
-    return found
-
-
-def _class_for(x: Any, settings: Mapping[str, Any]) -> type[BaseExplainer]:
-    """The explainer for an input: texts are strings, and arrays with two or more axes images."""
-    if isinstance(x, str):
-        return TextExplainer
-    if "background" in settings:
-        return TabularExplainer
-    if isinstance(x, (Mapping, list)) or getattr(x, "ndim", None) == 1:
-        raise ValueError("`background` must be given for a row of a table: typical rows.")
-    return ImageExplainer
 
 
 def stored_game(
@@ -224,17 +200,16 @@ def stored_game(
     >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean.round(3)
     array([0.5, 0.5, 0. ])
     """
-    names = None
     if isinstance(source, (str, os.PathLike)):
-        masks, values, names = _read(Path(source))
-    elif isinstance(source, Mapping):
-        masks, values = _from_coalitions(source, None if players is None else len(players))
-    else:
-        masks, values = _from_table(np.asarray(source, dtype=np.float64))
+        source, stored = _read(Path(source))
+        players = stored if players is None else players
+    count = None if players is None else len(players)
+    if not isinstance(source, Mapping):
+        source, count = _numbered(np.asarray(source, dtype=np.float64)), None
+    masks = _masks(list(source), count)
+    values = np.array([*source.values()], dtype=np.float64)
     p = masks.shape[1]
-    named = names if players is None else players
-    if named is None:
-        named = [f"player {j}" for j in range(p)]
+    named = [f"player {j}" for j in range(p)] if players is None else players
     if len(named) != p:
         raise ValueError(f"`players` must name each of the {p} players; got {named!r:.60}.")
     if not np.isfinite(values).all():
@@ -250,7 +225,7 @@ def _keys(masks: FloatArray) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
 
 
-def _read(path: Path) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
+def _read(path: Path) -> tuple[dict[tuple[int, ...], float], Sequence[str] | None]:
     """Coalitions, values and names of a file of shapiq."""
     if path.suffix not in (".npz", ".json"):
         raise ValueError(f"`source` must be a .npz or .json file of shapiq; got {path}.")
@@ -258,49 +233,46 @@ def _read(path: Path) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
     try:
         if path.suffix == ".npz":
             with np.load(io.BytesIO(content), allow_pickle=False) as found:
-                masks = check_coalitions(found["coalitions"], found["coalitions"].shape[1])
-                return masks, np.asarray(found["values"], float).reshape(len(masks)), None
+                masks = check_coalitions(found["coalitions"], int(found["n_players"]))
+                coalitions = [tuple(np.flatnonzero(row).tolist()) for row in masks]
+                return dict(zip(coalitions, found["values"].tolist(), strict=True)), None
         tree: Any = json.loads(content)
-        about = tree["metadata"]
-        known = {_coalition(words): float(value) for words, value in tree["data"].items()}
-        return *_from_coalitions(known, int(about["n_players"])), about.get("player_names")
+        known = {
+            () if words == "Empty" else tuple(map(int, words.split(","))): float(value)
+            for words, value in tree["data"].items()
+        }
+        names = tree["metadata"].get("player_names")
+        return known, names or [f"player {j}" for j in range(tree["metadata"]["n_players"])]
     except Exception as error:  # whatever a strange file causes
         raise ValueError(f"{path} is not a game of shapiq: {error}") from error
 
 
-def _coalition(words: str) -> tuple[int, ...]:
-    """A coalition of a JSON file: numbers with commas between them."""
-    return () if words == "Empty" else tuple(int(word) for word in words.split(","))
+def _numbered(values: FloatArray) -> dict[tuple[int, ...], float]:
+    """All coalitions in counting order, with their values."""
+    p = values.size.bit_length() - 1
+    if values.ndim != 1 or p < 1 or values.size != 2**p:
+        raise ValueError(
+            f"`source` must have 2^p values, one for each coalition; got shape {values.shape}."
+        )
+    return {tuple(j for j in range(p) if k >> j & 1): value for k, value in enumerate(values)}
 
 
-def _from_coalitions(
-    found: Mapping[tuple[int, ...], float], p: int | None
-) -> tuple[FloatArray, FloatArray]:
-    """Masks and values of a dictionary; without a number of players it is the largest plus one."""
-    for coalition in found:
+def _masks(coalitions: Sequence[Any], p: int | None) -> FloatArray:
+    """Masks of coalitions; without a number of players it is the largest plus one."""
+    for coalition in coalitions:
         if not isinstance(coalition, (tuple, frozenset)):
             raise TypeError(f"`source` must have tuples as coalitions; got {coalition!r:.60}.")
-    every = [player for coalition in found for player in coalition]
+    every = [player for coalition in coalitions for player in coalition]
     size = max(every, default=-1) + 1 if p is None else p
     if not size or not all(0 <= player < size for player in every):
         raise ValueError(
             f"`source` must have coalitions of players 0 to {max(size - 1, 0)}; got numbers from "
             f"{min(every, default=0)} to {max(every, default=-1)}."
         )
-    masks = np.zeros((len(found), size))
-    for row, coalition in enumerate(found):
+    masks = np.zeros((len(coalitions), size))
+    for row, coalition in enumerate(coalitions):
         masks[row, list(coalition)] = 1
-    return masks, np.array([float(value) for value in found.values()])
-
-
-def _from_table(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Masks and values of all coalitions in counting order."""
-    p = values.size.bit_length() - 1
-    if values.ndim != 1 or p < 1 or values.size != 2**p:
-        raise ValueError(
-            f"`source` must have 2^p values, one for each coalition; got shape {values.shape}."
-        )
-    return ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(np.float64), values
+    return masks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

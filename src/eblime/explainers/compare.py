@@ -148,7 +148,7 @@ def compare(
     """
     named = {"n_masks": n_masks, "design": design}
     given = settings | {name: value for name, value in named.items() if value is not None}
-    kind = _kind(model, x, explainer, settings)
+    kind = explainer_class(model, x, explainer, settings)
     names = {entry.name for entry in fields(kind) if entry.init} - {"model"}
     for name in given:
         if name not in names:
@@ -285,7 +285,7 @@ def _label(choice: Any, number: int) -> str:
     return " ".join(name.split()) if short else f"choice {number}"
 
 
-def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> Any:
+def explainer_class(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> Any:
     """The class of the explainer that is given, or of the one for the input."""
     if isinstance(model, BaseExplainer):
         raise TypeError(
@@ -309,8 +309,8 @@ def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> An
     is_row = getattr(x, "ndim", None) == 1 or is_frame(x)
     if is_row or isinstance(x, (Mapping, list)):
         raise ValueError(
-            "`background` must be given to explain a row of a table: compare(model, row, "
-            "background=table). To explain a signal, pass explainer=SignalExplainer(model)."
+            "`background` must be given for a row of a table: background=table. For a signal, pass "
+            "explainer=SignalExplainer(model)."
         )
     return ImageExplainer
 
