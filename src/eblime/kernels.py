@@ -18,19 +18,6 @@ from eblime._types import FloatArray
 from eblime.core.indices import log_subsets
 from eblime.protocols import Kernel
 
-__all__ = [
-    "COSINE",
-    "EUCLIDEAN",
-    "HAMMING",
-    "ExponentialKernel",
-    "as_kernel",
-    "kernel_of",
-    "shapley",
-    "size_weights",
-    "uniform",
-]
-
-_PIECE = 1024  # masks at once: large arrays in between take longer than the arithmetic
 DISTANCES = {
     "euclidean": "the Euclidean distance",
     "cosine": "the cosine distance",
@@ -113,12 +100,7 @@ class ExponentialKernel:
         """Distances from the mask of ones, (N,)."""
         p = masks.shape[1]
         if self.distance == "euclidean":
-            squares = np.empty(len(masks))
-            for start in range(0, len(masks), _PIECE):
-                gaps = 1 - masks[start : start + _PIECE]
-                gaps *= gaps
-                gaps.sum(axis=1, out=squares[start : start + _PIECE])
-            return np.sqrt(squares)
+            return np.sqrt(((1 - masks) ** 2).sum(axis=1))
         if self.distance == "hamming":
             return np.asarray(np.mean(masks != 1, axis=1))
         length = np.linalg.norm(masks, axis=1) * np.sqrt(p)

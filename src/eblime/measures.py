@@ -19,23 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eblime._checks import check_count, check_level
-from eblime._detection import DetectionCurve, probability_of_detection
+from eblime._detection import DetectionCurve as DetectionCurve
+from eblime._detection import probability_of_detection as probability_of_detection
 from eblime._types import BoolArray, FloatArray
 from eblime.core.overall import same_signs, top_features, top_jaccard
-
-__all__ = [
-    "DetectionCurve",
-    "Stability",
-    "comprehensiveness",
-    "covered_share",
-    "deletion",
-    "infidelity",
-    "insertion",
-    "probability_of_detection",
-    "stability",
-    "stability_of",
-    "sufficiency",
-]
 
 Score = Callable[[FloatArray], ArrayLike]  # (n, p) masks -> (n,)
 

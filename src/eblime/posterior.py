@@ -41,8 +41,6 @@ from eblime.core.spectrum import effective_size
 from eblime.core.student import StudentLaw, summarise
 from eblime.protocols import Law, ScalarLaw
 
-__all__ = ["Posterior"]
-
 _MANY = 100  # features, above which the draws of a ranking are not all made
 _BLOCK = 1 << 21  # numbers ranked at once
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding

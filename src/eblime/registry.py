@@ -123,13 +123,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     },
     "commands": {name: f"eblime.cli.{name}:COMMAND" for name in _DOMAINS},
 }
-_PLOTS_OF: Mapping[str, tuple[str, ...]] = {  # the domains of plots that do not draw all
-    "map": ("image",),
-    "values": ("tabular",),
-    "text": ("text", "prompt"),
-    "signal": ("signal",),
-    **dict.fromkeys(("slices", "projections"), ("volume",)),
-}
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
 
@@ -146,15 +139,13 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 
 @overload
-def find(kind: Literal["domains"], name: object, domain: str | None = None) -> Domain: ...
+def find(kind: Literal["domains"], name: object) -> Domain: ...
 @overload
-def find(kind: Literal["kernels"], name: object, domain: str | None = None) -> Kernel: ...
+def find(kind: Literal["kernels"], name: object) -> Kernel: ...
 @overload
-def find(kind: Kind, name: object, domain: str | None = None) -> Any: ...
-def find(kind: Kind, name: object, domain: str | None = None) -> Any:
+def find(kind: Kind, name: object) -> Any: ...
+def find(kind: Kind, name: object) -> Any:
     """The object of that name; an unknown name is refused with the known ones listed.
-
-    Of plots, those are listed that can draw an explanation of the domain.
 
     Examples
     --------
@@ -169,9 +160,7 @@ def find(kind: Kind, name: object, domain: str | None = None) -> Any:
             return _import(_BUILT_IN[kind][name])
         if name in _entry_points(kind):
             return _entry_points(kind)[name].load()
-    plots = _PLOTS_OF if kind == "plots" and domain is not None else {}
-    usable = [known for known in names(kind) if domain in plots.get(known, (domain,))]
-    listed = ", ".join(map(repr, usable))
+    listed = ", ".join(map(repr, names(kind)))
     setting = "kind" if kind in ("plots", "run_plots") else kind.removesuffix("s")
     raise ValueError(f"`{setting}` must be one of {listed}; got {name!r:.60}.")
 

@@ -27,15 +27,6 @@ from eblime.protocols import INPUT_ITSELF, Kernel, Law, MeanBatch, Method, Rende
 from eblime.results.explanation import Explanation
 from eblime.results.storage import load
 
-__all__ = [
-    "check_design",
-    "check_domain",
-    "check_kernel",
-    "check_law",
-    "check_method",
-    "check_plot",
-]
-
 _LEVELS = np.array([0.01, 0.3, 0.5, 0.8, 0.99])
 _MASKS, _FEATURES = 100, 7  # of a design
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
-from eblime._repr import describe, settings_repr
+from eblime._repr import describe, short_repr
 from eblime._types import RNGLike
 from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
@@ -105,7 +105,7 @@ class BaseExplainer(ABC):
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
-        return settings_repr(self)
+        return short_repr(self)
 
     @property
     @abstractmethod

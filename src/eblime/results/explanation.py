@@ -314,7 +314,7 @@ class Explanation:
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
-        draw = registry.find("plots", kind, self.scene.domain)
+        draw = registry.find("plots", kind)
         return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
