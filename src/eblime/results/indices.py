@@ -12,7 +12,6 @@ from eblime import registry
 from eblime._checks import check_choice, check_count, check_level, check_number
 from eblime._repr import describe, name_of
 from eblime._table import importance_table
-from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
@@ -75,31 +74,6 @@ class Interactions:
         level = check_level("prob", prob)
         return importance_table(self.posterior, self.names, level, top, noun="pair")
 
-    def sentences(self, prob: float = 0.95, top: int = 5) -> list[str]:
-        """The largest interactions whose sign is certain, in words: which pairs replace each other.
-
-        Two features replace each other if together they raise the score by less than the sum of
-        what each does alone, such as two sources that say the same. They need each other if it is
-        more.
-        """
-        check_count("top", top)
-        post = self.posterior
-        if not post.has_spread:
-            return []
-        ends = post.interval(check_level("prob", prob))
-        found = []
-        for k in post.order():
-            low, high = np.sort(np.abs(ends[k]))
-            if ends[k, 0] <= 0 <= ends[k, 1]:
-                continue
-            first, second = (printable(self.features[j]) for j in self.pairs[k])
-            verb, more = ("need", "more") if ends[k, 0] > 0 else ("replace", "less")
-            found.append(
-                f"{first} and {second} {verb} each other: together they do "
-                f"{abs(post.mean[k]):.3g} ({low:.3g} to {high:.3g}) {more} than the sum of the two."
-            )
-        return found[:top]
-
     def to_frame(self, prob: float = 0.95, top: int | None = None) -> pd.DataFrame:
         """One row per pair, the largest first.
 
@@ -134,8 +108,8 @@ class Interactions:
         return f"Interactions({self.posterior.estimand!r}, n_pairs={len(self.pairs)})"
 
     def __str__(self) -> str:
-        """The largest interactions, and what the certain ones say."""
-        return "\n".join([self.posterior.estimand, self.table(), *self.sentences()])
+        """The largest interactions."""
+        return f"{self.posterior.estimand}\n{self.table()}"
 
 
 def index_posterior(
