@@ -35,7 +35,7 @@ from eblime._files import write_whole
 from eblime._text import printable
 from eblime.answers import Answers
 from eblime.core.derived import select_features
-from eblime.core.fit_quality import HeldOut, score_range
+from eblime.core.fit_quality import HeldOut
 from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue
 from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
@@ -390,19 +390,8 @@ def _known_methods() -> dict[str, type]:
 class StoredLaw:
     """Means, standard deviations and 95 % intervals as they were; draws for everything else."""
 
-    mean: NDArray[np.float64]  # (p,)
     columns: Mapping[str, NDArray[np.float64]]  # of a table with 95 % intervals, (p,) each
     drawn: DrawsLaw
-
-    @property
-    def n_features(self) -> int:
-        """Number of features, p."""
-        return len(self.mean)
-
-    @property
-    def sd(self) -> NDArray[np.float64]:
-        """Standard deviations, (p,)."""
-        return self.columns["sd"]
 
     def quantile(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Quantiles, (K,) -> (K, p); those of the 95 % interval are not of the draws."""
@@ -418,13 +407,13 @@ class StoredLaw:
         """The law of some of the features."""
         columns = {name: values[features] for name, values in self.columns.items()}
         drawn: Any = select_features(self.drawn, features)
-        return StoredLaw(mean=self.mean[features], columns=columns, drawn=drawn)
+        return StoredLaw(columns=columns, drawn=drawn)
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else: the covariance, densities, joint probabilities and draws."""
+        """Mean and sd; everything else, such as the covariance and densities, is of the draws."""
         if name.startswith("__"):  # of copy and pickle, before there are fields
             raise AttributeError(name)
-        return getattr(self.drawn, name)
+        return self.columns[name] if name in ("mean", "sd") else getattr(self.drawn, name)
 
 
 def _summarise(post: Posterior) -> dict[str, Any]:
@@ -435,7 +424,6 @@ def _summarise(post: Posterior) -> dict[str, Any]:
         "mean": post.mean,
         "r2": post.r2,
         "r2_held_out": post.r2_held_out,
-        "ess": post.ess,
         "intercept": post.intercept,
         **post.columns(_LEVEL),
     }
@@ -485,26 +473,24 @@ def _stored_posterior(
                 f"fitting {summary['name']!s:.40} again to {answers.n_masks} masks of "
                 f"{answers.n_features} features may take long, and it has no draws"
             )
-        checks.check_fields(summary, dict.fromkeys(("mean", *_COLUMNS), _COLUMN), "`summary.")
+        checks.check_fields(summary, dict.fromkeys(_COLUMNS, _COLUMN), "`summary.")
         drawn = DrawsLaw(draws=Draws(beta=np.asarray(draws, dtype=np.float64)))
         if drawn.n_features != answers.n_features or not np.isfinite(drawn.draws.beta).all():
             raise ValueError("`draws` must be finite, with one column per feature")
-        columns = {name: summary[name] for name in _COLUMNS}
-        law = StoredLaw(mean=summary["mean"], columns=columns, drawn=drawn)
+        law = StoredLaw(columns={name: summary[name] for name in _COLUMNS}, drawn=drawn)
     held_out: Any = summary["r2_held_out"]
     if held_out is not None:  # all masks leave nothing to hold out
         held_out = float(held_out) if exhaustive else HeldOut.known(held_out)
-    return Posterior(
-        law=law,
-        estimand=summary["estimand"],
+    made = Posterior.from_law(
+        law,
+        answers,
         method=summary["name"],
-        n_masks=answers.n_masks,
-        r2=float(summary["r2"]),
-        held_out=held_out,
-        score_range=score_range(answers.scores, answers.weights),
-        ess=float(summary["ess"]),
+        estimand=summary["estimand"],
         extras={"intercept": PointValue(value=float(summary["intercept"]))},
-        by_function=summary["name"] == "Quadrature",
+    )
+    by_function = summary["name"] == "Quadrature"
+    return dataclasses.replace(
+        made, r2=float(summary["r2"]), held_out=held_out, by_function=by_function
     )
 
 
@@ -520,7 +506,6 @@ _SUMMARY = {
     "mean": _COLUMN,
     "r2": checks.number(high=1.0, nan=True),
     "r2_held_out": checks.optional(checks.number(high=1.0, nan=True)),
-    "ess": checks.number(low=0.0),
     "intercept": checks.number(),
 }
-_COLUMNS = ("sd", "low", "high", "prob_positive")
+_COLUMNS = ("mean", "sd", "low", "high", "prob_positive")
