@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -172,7 +168,7 @@ def game(
 
 
 def stored_game(
-    source: str | os.PathLike[str] | ArrayLike | Mapping[tuple[int, ...], float],
+    source: ArrayLike | Mapping[tuple[int, ...], float],
     *,
     players: Sequence[str] | None = None,
 ) -> Game:
@@ -181,11 +177,10 @@ def stored_game(
     Parameters
     ----------
     source
-        A file of a precomputed game of shapiq (.npz or .json); or the values of all 2^p coalitions
-        in counting order, the first player the lowest bit; or a dictionary from coalitions, tuples
-        of players' numbers, to values. The values of a file are not normalised.
+        The values of all 2^p coalitions in counting order, the first player the lowest bit; or a
+        dictionary from coalitions, tuples of players' numbers, to values.
     players
-        Names of the players; None takes those of the file, or numbers.
+        Names of the players; None takes numbers.
 
     Examples
     --------
@@ -200,9 +195,6 @@ def stored_game(
     >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean.round(3)
     array([0.5, 0.5, 0. ])
     """
-    if isinstance(source, (str, os.PathLike)):
-        source, stored = _read(Path(source))
-        players = stored if players is None else players
     count = None if players is None else len(players)
     if not isinstance(source, Mapping):
         source, count = _numbered(np.asarray(source, dtype=np.float64)), None
@@ -223,28 +215,6 @@ def stored_game(
 def _keys(masks: FloatArray) -> list[bytes]:
     """Coalitions packed into bits."""
     return [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
-
-
-def _read(path: Path) -> tuple[dict[tuple[int, ...], float], Sequence[str] | None]:
-    """Coalitions, values and names of a file of shapiq."""
-    if path.suffix not in (".npz", ".json"):
-        raise ValueError(f"`source` must be a .npz or .json file of shapiq; got {path}.")
-    content = path.read_bytes()
-    try:
-        if path.suffix == ".npz":
-            with np.load(io.BytesIO(content), allow_pickle=False) as found:
-                masks = check_coalitions(found["coalitions"], int(found["n_players"]))
-                coalitions = [tuple(np.flatnonzero(row).tolist()) for row in masks]
-                return dict(zip(coalitions, found["values"].tolist(), strict=True)), None
-        tree: Any = json.loads(content)
-        known = {
-            () if words == "Empty" else tuple(map(int, words.split(","))): float(value)
-            for words, value in tree["data"].items()
-        }
-        names = tree["metadata"].get("player_names")
-        return known, names or [f"player {j}" for j in range(tree["metadata"]["n_players"])]
-    except Exception as error:  # whatever a strange file causes
-        raise ValueError(f"{path} is not a game of shapiq: {error}") from error
 
 
 def _numbered(values: FloatArray) -> dict[tuple[int, ...], float]:
