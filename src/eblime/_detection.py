@@ -216,7 +216,6 @@ def _fit(x: FloatArray, n: IntArray, k: IntArray) -> tuple[FloatArray, FloatArra
 def _detection_notes(
     sizes: FloatArray, b: float, a90: float, bound: float, bend: float
 ) -> Iterator[str]:
-    """What a reader of a curve of detection must know."""
     if b < 0:
         yield (
             "Larger flaws were found less often, so that no size has a90. Check whether `hits` are "
@@ -241,7 +240,6 @@ def _detection_notes(
 
 
 def _check_sizes(sizes: ArrayLike) -> FloatArray:
-    """Sizes of flaws as a float array, (n,)."""
     found = as_floats("sizes", sizes)
     if found.ndim != 1:
         raise ValueError(f"`sizes` must be 1-D, one entry per flaw; got shape {found.shape}.")

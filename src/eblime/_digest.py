@@ -113,7 +113,6 @@ class _Pickler(pickle.Pickler):
         return None
 
     def _once(self, value: Any, *parts: Any) -> tuple[str, ...]:
-        """A function or a class by its parts, in which it may occur itself."""
         name = value.__qualname__  # the module `__main__` has another name in a worker process
         if id(value) in self._inside:
             return ("again", name)
@@ -121,7 +120,6 @@ class _Pickler(pickle.Pickler):
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
-    """The methods and attributes of a class."""
     for name, value in sorted(vars(kind).items()):
         if isinstance(value, (property, cached_property)):
             value = value.fget if isinstance(value, property) else value.func

@@ -213,7 +213,6 @@ def stored_game(
 
 
 def _keys(masks: FloatArray) -> list[bytes]:
-    """Coalitions packed into bits."""
     return [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
 
 

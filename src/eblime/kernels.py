@@ -55,7 +55,6 @@ class ExponentialKernel:
     theta: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown distance and widths that are not positive, or two of them."""
         check_choice("distance", self.distance, tuple(DISTANCES))
         for name, value in (("width", self.width), ("theta", self.theta)):
             if value is not None:
@@ -97,7 +96,6 @@ class ExponentialKernel:
         return f"exponential kernel on {DISTANCES[self.distance]}, {width}"
 
     def _distances(self, masks: FloatArray) -> FloatArray:
-        """Distances from the mask of ones, (N,)."""
         p = masks.shape[1]
         if self.distance == "euclidean":
             return np.sqrt(((1 - masks) ** 2).sum(axis=1))

@@ -263,7 +263,6 @@ def _importances(explanation: Any) -> FloatArray:
 
 
 def _scores(game: Score, masks: FloatArray) -> FloatArray:
-    """The scores of masks as floats, (n,)."""
     return np.asarray(game(masks), dtype=np.float64)
 
 
@@ -276,7 +275,6 @@ def _steps(importances: FloatArray) -> FloatArray:
 
 
 def _area(game: Score, masks: FloatArray) -> float:
-    """The trapezoid rule over equal steps on [0, 1]."""
     scores = _scores(game, masks)
     return float((scores[:-1] + scores[1:]).mean() / 2)
 
@@ -288,5 +286,4 @@ def _rationales(importances: FloatArray) -> FloatArray:
 
 
 def _drop(game: Score, masks: FloatArray) -> float:
-    """The mean drop of the score from the whole input to masks."""
     return float(np.mean(_scores(game, np.ones((1, masks.shape[1]))) - _scores(game, masks)))

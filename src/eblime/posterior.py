@@ -437,7 +437,6 @@ class Posterior:
         return rank_draws(generator, self._draws(generator, n_draws), by)
 
     def _draws(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draws for rankings: of a copula without those of lambda and sigma^2."""
         copula = copula_of(self.law)
         return self.law.draw(rng, n).beta if copula is None else copula.draw(rng, n)
 
@@ -449,5 +448,4 @@ def _parts(n: int, p: int, blocks: int = 1) -> list[slice]:
 
 
 def _short(value: float | None) -> str:
-    """A number with three decimals, or None."""
     return "None" if value is None else f"{value:.3f}"

@@ -235,7 +235,6 @@ def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any
 
 @lru_cache(maxsize=1024)
 def _import(path: str) -> Any:
-    """The object at `module:name`."""
     module, _, name = path.partition(":")
     found: Any = import_module(module)
     for part in name.split("."):
@@ -245,5 +244,4 @@ def _import(path: str) -> Any:
 
 @lru_cache(maxsize=8)
 def _entry_points(kind: str) -> dict[str, metadata.EntryPoint]:
-    """Entry points of other packages, by name."""
     return {entry.name: entry for entry in metadata.entry_points(group=f"eblime.{kind}")}

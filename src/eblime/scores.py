@@ -68,7 +68,6 @@ class Box:
     box: tuple[float, float, float, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse anything but a label and four numbers in order."""
         _check_label(self.label)
         if self.box is None:
             return
@@ -171,7 +170,6 @@ class Region:
     activation: str = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse anything but a label, zeros and ones, and a known activation."""
         _check_label(self.label)
         check_choice("activation", self.activation, _ACTIVATIONS)
         if self.mask is None:
@@ -322,7 +320,6 @@ def _check_label(label: Any) -> None:
 
 
 def _check_pixels(boxes: FloatArray, shape: tuple[int, ...]) -> None:
-    """Refuse boxes that are not (x0, y0, x1, y1) in pixels."""
     real = boxes[(boxes != 0).any(axis=1)]  # without padding
     wrong = real[(real[:, :2] > real[:, 2:]).any(axis=1)]
     if len(real) and real.max() <= 1 < min(shape) - 1:
@@ -348,7 +345,6 @@ class _Detections(NamedTuple):
 
 
 def _detections(output: Any, n: int) -> list[_Detections]:
-    """What a detector finds in each of n images."""
     several = isinstance(output, (list, tuple))
     parts = entries_of(output, None)
     if several and all(isinstance(record, Mapping) for record in output):
@@ -384,7 +380,6 @@ def _roles(parts: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 
 def _one(boxes: Any, scores: Any, labels: Any) -> _Detections:
-    """What is found in one image, as arrays."""
     corners, chances = (np.asarray(on_cpu(part), dtype=np.float64) for part in (boxes, scores))
     names, count = np.asarray(on_cpu(labels)).ravel(), corners.size // 4
     if corners.size != 4 * count or not chances.shape == names.shape == (count,):

@@ -138,7 +138,6 @@ def _all_masks(design: Any) -> FloatArray:
 
 
 def _masks_and_weights(wanted: Any) -> tuple[FloatArray, FloatArray]:
-    """What a design returned. Masks without weights count as drawn evenly, so they must vary."""
     if isinstance(wanted, Proposal):
         masks, weights = wanted.masks, wanted.sampling_weights
         fits = weights.shape == (len(masks),) and bool((weights >= 0).all())
@@ -227,7 +226,6 @@ def _check_neighbourhood(subject: Subject, *, by_masks: bool) -> None:
 
 
 def _check_explanation(e: Explanation) -> None:
-    """It can be printed, exported, shown, saved and loaded."""
     with tempfile.TemporaryDirectory() as folder:
         loaded = load(e.save(Path(folder) / "e.eblime"))
     _require(loaded.method == e.method, f"a file must keep {e.method!r}; got {loaded.method!r}")
@@ -276,6 +274,5 @@ def check_plot(kind: str, explanations: Iterable[Explanation]) -> None:
 
 
 def _require(holds: Any, message: str) -> None:
-    """Fail unless the condition holds, everywhere if it is an array."""
     if not np.all(holds):
         raise AssertionError(f"{message}.")

@@ -97,7 +97,6 @@ class Comparison:
     """The setting in which an explanation differs from the first; "method" where it is not here."""
 
     def __post_init__(self) -> None:
-        """Refuse explanations that are not of the same prediction."""
         if not self.explanations:
             raise ValueError("A comparison must have at least one explanation.")
         first = self._first
@@ -110,7 +109,6 @@ class Comparison:
 
     @property
     def _first(self) -> Explanation:
-        """Any of the explanations, for what they share."""
         return next(iter(self.explanations.values()))
 
     @property
@@ -215,7 +213,6 @@ class Comparison:
         return pd.DataFrame(self._effects(top, prob), columns=Effect._fields)
 
     def _effects(self, top: int = 5, prob: float = 0.95) -> list[Effect]:
-        """The rows of `sensitivity`."""
         check_count("top", top)
         check_level("prob", prob)
         first, *others = self.methods
@@ -265,7 +262,6 @@ class Comparison:
     def _measures(
         self, first: str, second: str, top: int, prob: float
     ) -> tuple[float, float, float, float]:
-        """Tau, overlap, same signs and changed; NaN where the features cannot be compared."""
         cells = self._cells(first, second)
         if cells is None:
             return (np.nan,) * 4
@@ -415,7 +411,6 @@ class Comparison:
 
     @staticmethod
     def _column(entry: Explanation, order: IntArray, prob: float) -> list[str]:
-        """One method's column of a table."""
         post = entry.posterior
         means = [f"{post.mean[j]:+.3g}" for j in order]
         if not post.has_spread:
@@ -424,7 +419,6 @@ class Comparison:
         return [f"{m} [{a:.3g}, {b:.3g}]" for m, (a, b) in zip(means, ends, strict=True)]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: one row per feature, one column per method."""
         return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -446,7 +440,6 @@ class Comparison:
 
 
 def _name(row: Effect) -> str:
-    """The choice with its setting, unless it speaks for itself."""
     plain = row.setting in ("seed", METHOD)
     return printable(row.choice if plain else f"{row.setting}={row.choice}")
 
@@ -461,7 +454,6 @@ def _places(scene: Any) -> IntArray | None:
 
 
 def _unit(first: Scene, second: Scene) -> str | None:
-    """What the rankings of two explanations are compared by; None if they cannot be."""
     ours, theirs = (getattr(scene, "labels", None) for scene in (first, second))
     if ours is None and theirs is None and list(first.features) == list(second.features):
         return "feature"

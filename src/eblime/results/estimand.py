@@ -75,7 +75,6 @@ def _averaged(explanation: Explanation, *, drawn: bool) -> str:
 
 
 def _weights(explanation: Explanation, words: str) -> str:
-    """How much a mask counts."""
     own = getattr(explanation.method, "kernel", None)
     stored: Any = explanation.provenance.get("kernel")
     if own is not None and "to all masks" in words:

@@ -335,7 +335,6 @@ class Explanation:
         return registry.find("displays", "page")(self, path, title=title)  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the picture and the first features, without any script."""
         return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:

@@ -64,7 +64,6 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
 
 
 def _question(scene: Any, target: int) -> dict[str, Any]:
-    """The question of a prompt, its answer, and what the score is; a box that is explained."""
     scores = getattr(scene, "scores", ())
     if target < len(scores):
         kept = {name: part for name, part in scores[target].items() if name != "mask"}
@@ -99,7 +98,6 @@ def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.Dat
 
 
 def _encodable(value: Any) -> Any:
-    """Text, or a list with texts, that UTF-8 can hold."""
     if isinstance(value, list):
         return [_encodable(entry) for entry in value]
     return value.encode("utf8", "replace").decode() if isinstance(value, str) else value
@@ -263,7 +261,6 @@ def _names_and_data(explanation: Explanation) -> tuple[list[str], Any]:
 
 
 def _numbers(values: list[str]) -> Any:
-    """Values of a row, as numbers where they are numbers; an array of floats if all are."""
     found: list[Any] = list(values)
     for place, value in enumerate(values):
         with suppress(ValueError):

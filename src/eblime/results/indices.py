@@ -100,7 +100,6 @@ class Interactions:
         return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the largest interactions with their intervals."""
         return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -237,7 +236,6 @@ def with_own_kernel(explanation: Explanation, method: Method) -> Method:
 
 
 def _exponential(explanation: Explanation) -> ExponentialKernel:
-    """The kernel of an explanation, which must have a width."""
     kernel = _known_kernel(explanation)
     if not isinstance(kernel, ExponentialKernel):
         found = explanation.provenance.get("kernel") if kernel is None else describe(kernel)

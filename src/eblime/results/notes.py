@@ -145,7 +145,6 @@ def _fit_notes(explanation: Explanation) -> list[str]:
 
 
 def _mask_notes(explanation: Explanation) -> list[str]:
-    """Notes about a point estimate, too few masks, and features that few masks decide."""
     post = explanation.posterior
     if not post.has_spread:
         return [f"{printable(post.method)} is a point estimate: it has no intervals."]

@@ -140,7 +140,6 @@ def unpack(content: bytes, source: object, *, max_bytes: int | None = None) -> E
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:
-    """An explanation as plain values and arrays."""
     scene = explanation.scene
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
@@ -162,7 +161,6 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
 
 
 def _explanation(tree: Any) -> Explanation:
-    """The explanation of a file, checked."""
     answers, summary = _answers(tree["answers"]), tree["summary"]
     domain = registry.find("domains", tree["scene"]["domain"])
     scene = domain.scene(**tree["scene"]["fields"])
@@ -340,13 +338,11 @@ def _with_arrays(value: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> A
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass, from which it can be built again."""
     fields = dataclasses.fields(value)
     return {field.name: getattr(value, field.name) for field in fields if field.init}
 
 
 def _is_known(method: Any) -> bool:
-    """Whether a reader can build the method again from its name and settings."""
     if not dataclasses.is_dataclass(method) or type(method) not in _known_methods().values():
         return False
     try:
@@ -417,7 +413,6 @@ class StoredLaw:
 
 
 def _summarise(post: Posterior) -> dict[str, Any]:
-    """What a printed table shows; a refit is compared with it, or it replaces the refit."""
     return {
         "name": post.method,
         "estimand": post.estimand,
@@ -465,7 +460,6 @@ def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
 def _stored_posterior(
     answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None, *, exhaustive: bool
 ) -> Posterior:
-    """The posterior without a fit."""
     law: Any = PointMass(mean=summary["mean"], method=summary["name"])
     if "sd" in summary:
         if draws is None:
@@ -495,7 +489,6 @@ def _stored_posterior(
 
 
 def _is_column(value: Any) -> bool:
-    """Whether a value is a column of a table."""
     return isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1
 
 
