@@ -68,7 +68,7 @@ ALLOWED = {
     "scores": {"_checks", "_types", "models", "numpy"},
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
-        *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
+        *("_table", "_text", "_types", "answers", "core", "kernels", "methods"),
         *("posterior", "protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
     },
     "engine": {

@@ -98,7 +98,7 @@ class ExponentialKernel:
     def _distances(self, masks: FloatArray) -> FloatArray:
         p = masks.shape[1]
         if self.distance == "euclidean":
-            return np.sqrt(((1 - masks) ** 2).sum(axis=1))
+            return np.asarray(np.sqrt(((1 - masks) ** 2).sum(axis=1)))
         if self.distance == "hamming":
             return np.asarray(np.mean(masks != 1, axis=1))
         length = np.linalg.norm(masks, axis=1) * np.sqrt(p)

@@ -30,21 +30,7 @@ if TYPE_CHECKING:
     from eblime.domains.record import Domain
     from eblime.protocols import Kernel
 
-__all__ = ["Kind", "find", "get", "names", "of_domain", "refresh", "register", "resolve"]
-
-Kind = Literal[
-    "methods",
-    "designs",
-    "kernels",
-    "domains",
-    "plots",
-    "run_plots",
-    "systems",
-    "displays",
-    "explainers",
-    "views",
-    "commands",
-]
+__all__ = ["find", "get", "names", "of_domain", "refresh", "register", "resolve"]
 
 _DOMAINS = ("image", "tabular", "text", "prompt", "signal", "volume")
 _BUILT_IN: Mapping[str, dict[str, str]] = {
@@ -126,7 +112,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
 
-def names(kind: Kind) -> tuple[str, ...]:
+def names(kind: str) -> tuple[str, ...]:
     """All known names of a kind: built in, added, and from installed packages.
 
     Examples
@@ -143,8 +129,8 @@ def find(kind: Literal["domains"], name: object) -> Domain: ...
 @overload
 def find(kind: Literal["kernels"], name: object) -> Kernel: ...
 @overload
-def find(kind: Kind, name: object) -> Any: ...
-def find(kind: Kind, name: object) -> Any:
+def find(kind: str, name: object) -> Any: ...
+def find(kind: str, name: object) -> Any:
     """The object of that name; an unknown name is refused with the known ones listed.
 
     Examples
@@ -165,7 +151,7 @@ def find(kind: Kind, name: object) -> Any:
     raise ValueError(f"`{setting}` must be one of {listed}; got {name!r:.60}.")
 
 
-def get(kind: Kind, name: str) -> Any | None:
+def get(kind: str, name: str) -> Any | None:
     """The object of that name, or None if no such name is known.
 
     Examples
@@ -177,7 +163,7 @@ def get(kind: Kind, name: str) -> Any | None:
     return find(kind, name) if name in names(kind) else None
 
 
-def register(kind: Kind, name: str, value: Any) -> None:
+def register(kind: str, name: str, value: Any) -> None:
     """Add a name for this process; built-in names cannot be replaced.
 
     Worker processes do not know it: a package that should work there declares an entry point.
@@ -229,8 +215,7 @@ def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any
     >>> registry.of_domain(registry.find("domains", "text"), "view").__name__
     'text_view'
     """
-    kind: Any = f"{part}s"
-    return resolve(getattr(domain, part)) or get(kind, domain.name)
+    return resolve(getattr(domain, part)) or get(f"{part}s", domain.name)
 
 
 @lru_cache(maxsize=1024)

@@ -239,8 +239,8 @@ class Comparison:
         if self._place is None:
             p = scenes[0].n_features
             return _Cells(np.tile(np.arange(p), (2, 1)), None, [np.ones(p)] * 2)
-        places = [_places(scene) for scene in scenes]
-        if places[0] is None or places[1] is None:
+        places = [found for found in map(_places, scenes) if found is not None]
+        if len(places) < 2:
             return None
         owners, sizes = np.unique(np.stack(places), axis=1, return_counts=True)
         areas = [

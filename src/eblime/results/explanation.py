@@ -18,15 +18,18 @@ from eblime._repr import describe
 from eblime._text import paragraph, printable
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
+from eblime.core.indices import banzhaf, shapley
+from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method, Scene
 from eblime.results.estimand import describe_estimand
 from eblime.results.indices import (
     Interactions,
-    index_posterior,
-    pair_interactions,
-    with_own_kernel,
+    check_game,
+    index_posteriors,
+    own_kernel,
+    posteriors_by_width,
 )
 from eblime.results.notes import footer
 
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     import shap
     import shapiq
     from matplotlib.axes import Axes
+
+
+_MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +216,15 @@ class Explanation:
 
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:
         """The same answers through another method, with no further model call."""
-        chosen = with_own_kernel(self, as_method(method))
+        chosen: Any = as_method(method)
+        index = getattr(chosen, "index", "lime")
+        check_game(self.answers, index)
+        if (
+            hasattr(chosen, "with_kernel")
+            and index == "lime"
+            and getattr(chosen, "kernel", None) is None
+        ):
+            chosen = chosen.with_kernel(own_kernel(self))
         generator = as_generator(rng)
         state = generator.bit_generator.state
         fitted = fit_each(chosen, generator, [self.answers], exhaustive=self.exhaustive)
@@ -252,7 +266,19 @@ class Explanation:
         >>> e.importances("shapley").mean.round(2)
         array([3., 3., 5., 4., 4., 3.])
         """
-        return index_posterior(self, index, width=width, kernel=kernel)
+        check_choice("index", index, INDICES)
+        if index != "lime" and (width is not None or kernel is not None):
+            raise ValueError(
+                f"`width` and `kernel` must be None unless index='lime'; got {index!r}."
+            )
+        if width is not None and kernel is not None:
+            raise ValueError("`width` and `kernel` must not both be given.")
+        if width is not None:
+            return posteriors_by_width(self, [width])[0]
+        if index == "lime" and kernel is None:
+            kernel = own_kernel(self)
+        chosen = Quadrature(kernel=kernel, index=index)  # type: ignore[arg-type]  # checked above
+        return index_posteriors(self, [chosen])[0]
 
     def interactions(self, index: str = "banzhaf") -> Interactions:
         """Interactions of all pairs of features, from the answers that are there.
@@ -261,7 +287,22 @@ class Explanation:
         alone, averaged over masks of the others: all masks counting the same ("banzhaf"), or all
         sizes ("shapley", the Shapley interaction index). See `importances` for the rest.
         """
-        return pair_interactions(self, index)
+        check_choice("index", index, ("banzhaf", "shapley"))
+        answers = self.answers.varying
+        check_game(answers, index)
+        p = answers.n_features
+        if not 2 <= p <= _MOST_FEATURES:
+            raise ValueError(
+                f"Interactions need 2 to {_MOST_FEATURES} features; the explanation has {p}."
+            )
+        pairwise = (banzhaf() if index == "banzhaf" else shapley(p)).pairwise()
+        (found,) = fit_indices(answers, [pairwise], [f"{index.capitalize()} interactions"])
+        return Interactions(
+            posterior=found,
+            pairs=pairwise.subsets(p),
+            features=tuple(str(name) for name in answers.features or self.features),
+            label=self.label,
+        )
 
     def more(
         self, n: int, *, explainer: Any = None, x: Any = None, progress: Progress = None

@@ -9,25 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime import registry
-from eblime._checks import check_choice, check_count, check_level, check_number
+from eblime._checks import check_count, check_level, check_number
 from eblime._repr import describe, name_of
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
-from eblime.core.indices import banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.posterior import Posterior
-from eblime.protocols import Kernel, Method
+from eblime.protocols import Kernel
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from eblime.results.explanation import Explanation
-
-_MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
-_PAIRS = {"banzhaf": "Banzhaf interactions", "shapley": "Shapley interactions"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -111,27 +107,6 @@ class Interactions:
         return f"{self.posterior.estimand}\n{self.table()}"
 
 
-def index_posterior(
-    explanation: Explanation,
-    index: str,
-    *,
-    width: float | None,
-    kernel: str | Kernel | None,
-) -> Posterior:
-    """The posterior of an index; see `Explanation.importances`."""
-    check_choice("index", index, INDICES)
-    if index != "lime" and (width is not None or kernel is not None):
-        raise ValueError(f"`width` and `kernel` must be None unless index='lime'; got {index!r}.")
-    if width is not None and kernel is not None:
-        raise ValueError("`width` and `kernel` must not both be given.")
-    if width is not None:
-        return posteriors_by_width(explanation, [width])[0]
-    if index == "lime" and kernel is None:
-        kernel = own_kernel(explanation)
-    chosen = Quadrature(kernel=kernel, index=index)  # type: ignore[arg-type]  # checked above
-    return index_posteriors(explanation, [chosen])[0]
-
-
 def index_posteriors(
     explanation: Explanation, methods: Sequence[Quadrature]
 ) -> tuple[Posterior, ...]:
@@ -184,26 +159,6 @@ def posteriors_by_width(explanation: Explanation, widths: Sequence[float]) -> tu
     return index_posteriors(explanation, methods)
 
 
-def pair_interactions(explanation: Explanation, index: str) -> Interactions:
-    """The interactions of all pairs of features; see `Explanation.interactions`."""
-    check_choice("index", index, tuple(_PAIRS))
-    answers = explanation.answers.varying
-    check_game(answers, index)
-    p = answers.n_features
-    if not 2 <= p <= _MOST_FEATURES:
-        raise ValueError(
-            f"Interactions need 2 to {_MOST_FEATURES} features; the explanation has {p}."
-        )
-    pairwise = (banzhaf() if index == "banzhaf" else shapley(p)).pairwise()
-    (found,) = fit_indices(answers, [pairwise], [_PAIRS[index]])
-    return Interactions(
-        posterior=found,
-        pairs=pairwise.subsets(p),
-        features=tuple(str(name) for name in answers.features or explanation.features),
-        label=explanation.label,
-    )
-
-
 def own_kernel(explanation: Explanation) -> Kernel:
     """The kernel of an explanation, which its record names."""
     found = _known_kernel(explanation)
@@ -219,20 +174,6 @@ def own_kernel(explanation: Explanation) -> Kernel:
 def own_width(explanation: Explanation) -> float:
     """The width of an explanation's exponential kernel, in lime's convention."""
     return _exponential(explanation).width_for(explanation.answers.n_varying)
-
-
-def with_own_kernel(explanation: Explanation, method: Method) -> Method:
-    """A method that needs no weights with the kernel of an explanation, unless it has its own.
-
-    A method for Shapley values is refused where they are not defined.
-    """
-    check_game(explanation.answers, getattr(method, "index", "lime"))
-    adapt = getattr(method, "with_kernel", None)
-    if adapt is None or getattr(method, "kernel", None) is not None:
-        return method
-    needed = getattr(method, "index", "lime") == "lime"
-    adapted: Method = adapt(own_kernel(explanation) if needed else None)
-    return adapted
 
 
 def _exponential(explanation: Explanation) -> ExponentialKernel:

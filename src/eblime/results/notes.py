@@ -195,7 +195,7 @@ def _masks_per_feature(answers: Answers, mean: FloatArray) -> FloatArray:
             part = shares**power @ masks
             sums.append(part * shown**power + ((shares**power).sum() - part) * hidden**power)
         known = sums[1] > 1e-12 * (shares**2).sum()
-        return np.divide(sums[0] ** 2, sums[1], out=np.zeros_like(mean), where=known)
+        return np.asarray(np.divide(sums[0] ** 2, sums[1], out=np.zeros_like(mean), where=known))
 
     centre = weights @ masks / weights.sum()
     missed = scores - np.average(scores, weights=weights) - masks @ mean + centre @ mean

@@ -165,7 +165,7 @@ def _explanation(tree: Any) -> Explanation:
     domain = registry.find("domains", tree["scene"]["domain"])
     scene = domain.scene(**tree["scene"]["fields"])
     domain.check_scene(scene)
-    method = _build_method(tree["method"])
+    method: Any = _build_method(tree["method"])
     checks.check_fields(summary, _SUMMARY, "`summary.")
     exhaustive, generator = tree["exhaustive"] is True, tree["generator"]
     lost = tree["draws"] is not None and generator is None  # draws that cannot be made again
