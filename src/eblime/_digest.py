@@ -149,10 +149,9 @@ def _columns(value: Any) -> Any:
 def _series(series: Any) -> tuple[Any, ...]:
     """The dtype of a series of pandas, its categories if any, and its values."""
     dtype = series.dtype
-    if hasattr(dtype, "ordered"):
-        return str(dtype), dtype.categories.tolist(), dtype.ordered, series.cat.codes.to_numpy()
+    known = [*getattr(dtype, "categories", ())], getattr(dtype, "ordered", None)
     plain = isinstance(dtype, np.dtype) and not dtype.hasobject
-    return str(dtype), series.to_numpy() if plain else series.tolist()
+    return str(dtype), known, series.to_numpy() if plain else series.tolist()
 
 
 @lru_cache

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from eblime._checks import check_coalitions, check_count
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
-from eblime.engine.calls import CacheLike
 from eblime.engine.drive import answer
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings
@@ -112,7 +111,6 @@ def game(
     *,
     explainer: Any = None,
     target: Target = None,
-    cache: CacheLike = None,
     **settings: Any,
 ) -> Game:
     """A prediction as a cooperative game: a function from coalitions of features to scores.
@@ -131,10 +129,8 @@ def game(
         `compare` does.
     target
         Column number or label of the model's output; None is the highest for the input itself.
-    cache
-        As for `ImageExplainer`.
     settings
-        Settings of the explainer, such as `segmentation` and `hide`.
+        Settings of the explainer, such as `segmentation`, `hide` and `cache`.
 
     Examples
     --------
@@ -162,7 +158,6 @@ def game(
             "`x` must be an input that its mask decides; an input of the domain "
             f"{chosen.domain!r} has many for a mask."
         )
-    loop = replace(loop, calls=loop.calls.merge(None, cache))
     asked = _Asked(settings=loop, subject=subject, targets=targets)
     return Game(players=subject.scene.features, asked=asked)
 
