@@ -415,9 +415,10 @@ class Posterior:
 
     def __repr__(self) -> str:
         """One line: what was fitted, to how much, how well."""
+        held_out = None if self.r2_held_out is None else f"{self.r2_held_out:.3f}"
         return (
             f"Posterior(method={self.method!r}, n_features={self.n_features}, "
-            f"n_masks={self.n_masks}, r2={self.r2:.3f}, r2_held_out={_short(self.r2_held_out)}, "
+            f"n_masks={self.n_masks}, r2={self.r2:.3f}, r2_held_out={held_out}, "
             f"ess={self.ess:.1f})"
         )
 
@@ -445,7 +446,3 @@ def _parts(n: int, p: int, blocks: int = 1) -> list[slice]:
     """Rows of an (n, p) array, divided so that no part is large."""
     step = max(1, blocks * _BLOCK // p)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-def _short(value: float | None) -> str:
-    return "None" if value is None else f"{value:.3f}"

@@ -103,8 +103,13 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Expla
     ...     eblime.load(path).features[1]
     "word 'good'"
     """
-    content = _read_regular(Path(path), _MAX_BYTES if max_bytes is None else max_bytes)
-    return unpack(content, Path(path), max_bytes=max_bytes)
+    file, limit = Path(path), max_bytes or _MAX_BYTES
+    found = file.stat()
+    if not stat.S_ISREG(found.st_mode):  # a pipe must not hang
+        raise ValueError(f"{file} must be a regular file; it is not.")
+    if found.st_size > limit:
+        raise ValueError(f"{file} must have at most {limit} bytes; it has {found.st_size}.")
+    return unpack(file.read_bytes(), file, max_bytes=max_bytes)
 
 
 def unpack(content: bytes, source: object, *, max_bytes: int | None = None) -> Explanation:
@@ -126,7 +131,9 @@ def unpack(content: bytes, source: object, *, max_bytes: int | None = None) -> E
                 if name.endswith(".npy") and not unknown
             }
         if not unknown:
-            tree = json.loads(text, object_hook=lambda value: _with_arrays(value, arrays))
+            tree = json.loads(
+                text, object_hook=lambda v: arrays[v["array"]] if list(v) == ["array"] else v
+            )
             grown = [tree["answers"]["masks"], tree["draws"]]
             _check_size(total + sum(8 * np.size(array) for array in grown), limit)
             return _explanation(tree)
@@ -140,7 +147,7 @@ def unpack(content: bytes, source: object, *, max_bytes: int | None = None) -> E
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:
-    scene = explanation.scene
+    scene, post = explanation.scene, explanation.posterior
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
     method, encoded = explanation.method, _is_known(explanation.method)
@@ -155,7 +162,15 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
         "answers": answers,
         "scene": {"domain": scene.domain, "fields": _fields_of(scene)},
         "method": method if encoded else None,
-        "summary": _summarise(explanation.posterior),
+        "summary": {  # what a printed table shows
+            "name": post.method,
+            "estimand": post.estimand,
+            "mean": post.mean,
+            "r2": post.r2,
+            "r2_held_out": post.r2_held_out,
+            "intercept": post.intercept,
+            **post.columns(_LEVEL),
+        },
         "draws": _draws_to_store(explanation, encoded=encoded),
     }
 
@@ -267,16 +282,6 @@ _RULES = {
 }
 
 
-def _read_regular(path: Path, limit: int) -> bytes:
-    """Read a file of at most `limit` bytes; pipes, devices and folders are refused unread."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise ValueError(f"{path} must be a regular file; it is not.")
-    if found.st_size > limit:
-        raise ValueError(f"{path} must have at most {limit} bytes; it has {found.st_size}.")
-    return path.read_bytes()
-
-
 def _check_archive(archive: zipfile.ZipFile, size: int) -> int:
     """The bytes that all members unpack to, as the archive states; strange archives are refused.
 
@@ -330,11 +335,6 @@ def _dump(tree: Any, arrays: Arrays) -> str:
         raise TypeError(f"A {type(value).__name__} cannot be saved.")
 
     return json.dumps(tree, default=encode)
-
-
-def _with_arrays(value: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """An entry of a file, or the array that it names."""
-    return arrays[value["array"]] if list(value) == ["array"] else value
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
@@ -412,18 +412,6 @@ class StoredLaw:
         return self.columns[name] if name in ("mean", "sd") else getattr(self.drawn, name)
 
 
-def _summarise(post: Posterior) -> dict[str, Any]:
-    return {
-        "name": post.method,
-        "estimand": post.estimand,
-        "mean": post.mean,
-        "r2": post.r2,
-        "r2_held_out": post.r2_held_out,
-        "intercept": post.intercept,
-        **post.columns(_LEVEL),
-    }
-
-
 def _draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] | None:
     """Draws for a reader who does not have the method or would have to wait for a refit.
 
@@ -488,11 +476,11 @@ def _stored_posterior(
     )
 
 
-def _is_column(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1
-
-
-_COLUMN = checks.Check(must="a float64 array of one axis", holds=_is_column, axes=("p",))
+_COLUMN = checks.Check(
+    must="a float64 array of one axis",
+    holds=lambda v: isinstance(v, np.ndarray) and v.dtype == np.float64 and v.ndim == 1,
+    axes=("p",),
+)
 _SUMMARY = {
     "name": checks.text(),
     "estimand": checks.text(),
