@@ -20,13 +20,6 @@ def describe(value: object, depth: int = 3) -> Any:
 
     A dataclass has its fields as settings; a function and any other object have only a name. So
     have all objects that are nested deeper.
-
-    Examples
-    --------
-    >>> describe(("grid", {"rows": 2}))
-    {'name': 'grid', 'settings': {'rows': 2}}
-    >>> describe(describe)
-    {'name': 'describe'}
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -60,13 +53,7 @@ def name_of(record: object) -> str:
 
 
 def stable_repr(value: object) -> str:
-    """The representation without memory addresses, on one line.
-
-    Examples
-    --------
-    >>> stable_repr(short_repr)
-    '<function short_repr>'
-    """
+    """The representation without memory addresses, on one line."""
     return " ".join(re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value)).split())
 
 

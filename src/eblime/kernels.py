@@ -82,14 +82,7 @@ class ExponentialKernel:
         return float(default[self.distance] if self.width is None else self.width)
 
     def describe(self, p: int) -> str:
-        """The kernel in words, for p features.
-
-        Examples
-        --------
-        >>> from eblime.kernels import ExponentialKernel
-        >>> ExponentialKernel().describe(16)
-        'exponential kernel on the Euclidean distance, width 3'
-        """
+        """The kernel in words, for p features."""
         width = (
             f"width {self.width_for(p):.4g}" if self.theta is None else f"theta {self.theta:.4g}"
         )
@@ -107,15 +100,7 @@ class ExponentialKernel:
 
 
 def uniform(masks: FloatArray) -> FloatArray:
-    """Every mask counts the same, (N, p) -> (N,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.kernels import uniform
-    >>> uniform(np.array([[1.0, 1.0], [1.0, 0.0]]))
-    array([1., 1.])
-    """
+    """Every mask counts the same, (N, p) -> (N,)."""
     return np.ones(len(masks))
 
 
@@ -125,13 +110,6 @@ def shapley(masks: FloatArray) -> FloatArray:
     s is the number of features shown. The weight of the two ends, s = 0 and s = p, is infinite in
     theory, which makes the line exact there. Here it is 1, as in BayesSHAP; `BayesSHAP` makes the
     line exact at both ends.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.kernels import shapley
-    >>> shapley(np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
-    array([1.        , 0.33333333, 0.33333333, 1.        ])
     """
     p = masks.shape[1]
     shown = np.rint(masks.sum(axis=1))
@@ -163,13 +141,7 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
 
 
 def kernel_of(record: Any) -> Kernel | None:
-    """The kernel of a record in a provenance; None for a function of the user.
-
-    Examples
-    --------
-    >>> kernel_of({"name": "ExponentialKernel", "settings": {"distance": "cosine"}}) == COSINE
-    True
-    """
+    """The kernel of a record in a provenance; None for a function of the user."""
     known: dict[Any, Any] = {"uniform": lambda: uniform, "shapley": lambda: shapley}
     known["ExponentialKernel"] = ExponentialKernel
     try:
@@ -183,11 +155,6 @@ def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:
     """The weights of masks that show 0 .. p features, (p + 1,).
 
     Refuses a kernel whose weights depend on more than the number of features shown.
-
-    Examples
-    --------
-    >>> size_weights(None, 2).round(3)
-    array([0.411, 0.641, 1.   ])
     """
     sizes = np.arange(p + 1)
     first = (np.arange(p) < sizes[:, None]).astype(np.float64)

@@ -94,19 +94,6 @@ class Posterior:
         Without an intercept among the extras, the one that fits best is used for R^2. The law does
         not say how the method would predict an answer that it has not seen, so that `r2_held_out`
         is None, and tables call their R^2 "in-sample".
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> from eblime.answers import Answers
-        >>> from eblime.laws import normal_law
-        >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-        >>> answers = Answers(masks=masks, scores=masks @ [1.0, -0.2], weights=np.ones(4))
-        >>> law = normal_law(np.array([1.0, -0.2]), np.diag([0.01, 0.04]))
-        >>> post = eblime.Posterior.from_law(law, answers, method="by hand")
-        >>> round(post.r2, 3), post.ess
-        (1.0, 4.0)
         """
         known = dict(extras or {})
         scores, weights = answers.scores, answers.weights
@@ -229,31 +216,11 @@ class Posterior:
         return self.law.prob_positive()
 
     def order(self) -> IntArray:
-        """Features by the size of their means, the largest first, shape (p,).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-        >>> eblime.fit(masks, masks @ [1.0, -2.0]).order()
-        array([1, 0])
-        """
+        """Features by the size of their means, the largest first, shape (p,)."""
         return np.argsort(-np.abs(self.mean), kind="stable")
 
     def select(self, features: IntArray) -> Posterior:
-        """The posterior of some features, by number; a few of thousands take the time of a few.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-        >>> post = eblime.fit(masks, masks @ [1.0, -2.0])
-        >>> first = post.select(post.order()[:1])
-        >>> first.mean.round(), first.interval().shape
-        (array([-2.]), (1, 2))
-        """
+        """The posterior of some features, by number; a few of thousands take the time of a few."""
         return replace(self, law=select_features(self.law, np.asarray(features, dtype=np.intp)))
 
     def with_fixed(self, fixed: BoolArray | None) -> Posterior:
@@ -278,18 +245,7 @@ class Posterior:
         return {"sd": sd, "low": low, "high": high, "prob_positive": positive}
 
     def prob_greater(self) -> FloatArray:
-        """P(beta_i > beta_j), shape (p, p), with one half on the diagonal.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> rng = np.random.default_rng(0)
-        >>> masks = rng.integers(0, 2, size=(100, 3))
-        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
-        >>> float(post.prob_greater()[0, 2].round(3))
-        1.0
-        """
+        """P(beta_i > beta_j), shape (p, p), with one half on the diagonal."""
         return self.law.prob_greater()
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
@@ -343,18 +299,7 @@ class Posterior:
     def rank_probability(
         self, by: str = "abs", *, n_draws: int = 10_000, rng: RNGLike = 0
     ) -> FloatArray:
-        """P(rank of feature j = r + 1) at [j, r], shape (p, p), from i.i.d. draws.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> rng = np.random.default_rng(0)
-        >>> masks = rng.integers(0, 2, size=(100, 3))
-        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
-        >>> post.rank_probability().round(1)[2]  # the third feature is last
-        array([0., 0., 1.])
-        """
+        """P(rank of feature j = r + 1) at [j, r], shape (p, p), from i.i.d. draws."""
         return rank_frequencies(self._ranks(by, n_draws, rng))
 
     def ranking(

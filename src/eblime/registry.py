@@ -113,14 +113,7 @@ _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """All known names of a kind: built in, added, and from installed packages.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> "paired" in registry.names("designs")
-    True
-    """
+    """All known names of a kind: built in, added, and from installed packages."""
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
@@ -152,14 +145,7 @@ def find(kind: str, name: object) -> Any:
 
 
 def get(kind: str, name: str) -> Any | None:
-    """The object of that name, or None if no such name is known.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> registry.get("designs", "coin") is None
-    True
-    """
+    """The object of that name, or None if no such name is known."""
     return find(kind, name) if name in names(kind) else None
 
 
@@ -182,39 +168,17 @@ def register(kind: str, name: str, value: Any) -> None:
 
 
 def refresh() -> None:
-    """Look for entry points again, after packages were installed while Python was running.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> registry.refresh()
-    >>> "lime" in registry.names("methods")
-    True
-    """
+    """Look for entry points again, after packages were installed while Python was running."""
     _entry_points.cache_clear()
 
 
 def resolve(found: Any) -> Any:
-    """The object at "module:name"; anything that is not a string is returned as it is.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> registry.resolve("eblime:LIME").__name__
-    'LIME'
-    """
+    """The object at "module:name"; anything that is not a string is returned as it is."""
     return _import(found) if isinstance(found, str) else found
 
 
 def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any | None:
-    """A part of a `Domain`: the one that its record names, or the built-in one; None without.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> registry.of_domain(registry.find("domains", "text"), "view").__name__
-    'text_view'
-    """
+    """A part of a `Domain`: the one that its record names, or the built-in one; None without."""
     return resolve(getattr(domain, part)) or get(f"{part}s", domain.name)
 
 

@@ -252,11 +252,6 @@ def parse_score(target: Any) -> Any:
     """A target that is the text of a score, such as "box:car:10,20,60,80", as that score.
 
     Other targets are returned as they are.
-
-    Examples
-    --------
-    >>> parse_score("box:car:10,20,60,80"), parse_score("box:car"), parse_score("car")
-    (Box(label='car', box=(10.0, 20.0, 60.0, 80.0)), Box(label='car', box=None), 'car')
     """
     found = _TEXT.fullmatch(target) if isinstance(target, str) else None
     if found is None:
@@ -295,13 +290,7 @@ class Reader:
 
 
 def overlap(boxes: FloatArray, box: FloatArray) -> FloatArray:
-    """Intersection over union of each of (M, 4) boxes with one, (M,).
-
-    Examples
-    --------
-    >>> overlap(np.array([[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]), np.array([0, 0, 2, 2]))
-    array([1.        , 0.33333333, 0.        ])
-    """
+    """Intersection over union of each of (M, 4) boxes with one, (M,)."""
     low, high = np.maximum(boxes[:, :2], box[:2]), np.minimum(boxes[:, 2:], box[2:])
     common = np.clip(high - low, 0, None).prod(axis=1)
     areas = np.clip(boxes[:, 2:] - boxes[:, :2], 0, None).prod(axis=1)

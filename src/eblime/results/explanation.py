@@ -132,13 +132,6 @@ class Explanation:
         """What the importances estimate: an average over which masks, with which weights.
 
         The same sentence for the same quantity, whatever the method; see "What is estimated".
-
-        Examples
-        --------
-        >>> import eblime
-        >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one two")
-        >>> print(e.estimand[:83])
-        Importances are coefficients of the linear fit with a free intercept to the scores
         """
         return describe_estimand(self)
 
