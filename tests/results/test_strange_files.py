@@ -179,16 +179,6 @@ def test_dense_compression_is_refused():
         unpack(zipped(*samples()[0], method=zipfile.ZIP_BZIP2), "file")
 
 
-def test_parts_that_share_their_bytes_are_refused():
-    """As in archives of which each part holds the next."""
-    content = bytearray(zipped(*samples()[0]))
-    first = content.index(b"PK\x01\x02")
-    content[first + 20 : first + 24] = (1 << 30).to_bytes(4, "little")  # its compressed size
-
-    with pytest.raises(ValueError, match="must not overlap"):
-        unpack(bytes(content), "file")
-
-
 class Marks:
     """Creates a file when it is unpickled."""
 
