@@ -377,28 +377,21 @@ class Comparison:
                 "The features of the explanations differ, and they have no place in the input "
                 "by which to compare them."
             ]
-        far = sorted(
-            (row for row in others if row.matters is not False),
-            key=lambda row: np.nan_to_num(row.kendall) + row.top_jaccard,
+        far = [row for row in others if row.matters] or others
+        most = min(far, key=lambda row: np.nan_to_num(row.kendall) + row.top_jaccard)
+        seeds = (
+            f"between two seeds it would be about tau {seed.kendall:.2f}, overlap "
+            f"{seed.top_jaccard:.2f}"
         )
-        seen = list(dict.fromkeys(row.setting for row in far))
-        expected = f"tau {seed.kendall:.2f}, overlap {seed.top_jaccard:.2f}"
-        notes = []
-        if far:
-            against = f"between two seeds it would be about {expected}"
-            if np.isnan(seed.top_jaccard):
-                method = self._first.posterior.method
-                against = f"{method} has no intervals, so the effect of the seed is unknown"
-            notes.append(
-                f"{far[0].setting} matters most here: with {_name(far[0])} the rankings agree by "
-                f"tau {far[0].kendall:.2f} and the top features overlap by "
-                f"{far[0].top_jaccard:.2f}; {against}."
-            )
-            if seen[1:] and far[0].matters:
-                notes.append(f"These matter more than the seed, too: {', '.join(seen[1:])}.")
-        if rest := list(dict.fromkeys(row.setting for row in others if row.setting not in seen)):
-            about = "" if far else f" ({expected})"
-            notes.append(f"Matters no more than another seed would: {', '.join(rest)}{about}.")
+        if np.isnan(seed.top_jaccard):
+            method = self._first.posterior.method
+            seeds = f"{method} has no intervals, so the effect of the seed is unknown"
+        notes = [
+            f"{most.setting} matters most here: with {_name(most)} the rankings agree by tau "
+            f"{most.kendall:.2f} and the top features overlap by {most.top_jaccard:.2f}; {seeds}."
+        ]
+        if most.matters is False:
+            notes.append("No choice matters more than another seed would.")
         if self._place is not None:
             notes.append(
                 f"The features differ, so all rows compare the importance per {self._place}, and "
