@@ -81,7 +81,7 @@ ALLOWED = {
         *("models", "protocols", "registry", "results", "scores", "numpy"),
     },
     "games": {
-        *("_checks", "_types", "domains", "engine", "explainers", "protocols"),
+        *("_checks", "_types", "domains", "engine", "explainers"),
         "numpy",
     },
     # what people look at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +14,8 @@ from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.engine.drive import answer
 from eblime.engine.questions import Question, Reply
-from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Target, check_targets
 from eblime.explainers.compare import explainer_class
-from eblime.protocols import Subject
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]
 
@@ -44,17 +42,14 @@ class Game:
 
     players: Sequence[str]  # names
     known: dict[bytes, float] = field(default_factory=dict)  # by coalition, packed into bits
-    asked: _Asked | None = None  # None if the values are stored
+    ask: Callable[[FloatArray, Reply | None], Reply] | None = None  # None if the values are stored
+    calls: int = 0  # inputs that the model was asked about
+    opening: Reply | None = None  # the first reply
 
     @property
     def n_players(self) -> int:
         """Number of players: the features of the input."""
         return len(self.players)
-
-    @property
-    def calls(self) -> int:
-        """Inputs that the model was asked about."""
-        return 0 if self.asked is None else self.asked.calls
 
     def __call__(self, coalitions: ArrayLike) -> FloatArray:
         """Scores of coalitions, (n, p) or one of (p,); only those not yet known are asked."""
@@ -62,47 +57,24 @@ class Game:
         keys = _keys(masks)
         unknown = {key: k for k, key in enumerate(keys) if key not in self.known}
         rows = sorted(unknown.values())
-        if rows and self.asked is None:
+        if rows and self.ask is None:
             raise ValueError(
                 f"The value of the coalition {np.flatnonzero(masks[rows[0]]).tolist()} is not "
                 f"stored; {len(self.known)} of 2^{self.n_players} are."
             )
-        if rows and self.asked is not None:
-            scores = self.asked(masks[rows]).tolist()
-            self.known.update(zip((keys[k] for k in rows), scores, strict=True))
+        if rows and self.ask is not None:
+            reply = self.ask(masks[rows], self.opening)
+            self.calls += reply.calls
+            self.opening = self.opening or reply
+            self.known.update(
+                zip((keys[k] for k in rows), reply.scores[:, 0].tolist(), strict=True)
+            )
         return np.array([self.known[key] for key in keys])
 
     def __repr__(self) -> str:
         """One line: how many players, and the model calls so far or the stored values."""
-        count = f"n_values={len(self.known)}" if self.asked is None else f"calls={self.calls}"
+        count = f"n_values={len(self.known)}" if self.ask is None else f"calls={self.calls}"
         return f"Game(n_players={self.n_players}, {count})"
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Asked:
-    """Scores of masks that are all different, from the model or its cache."""
-
-    settings: LoopSettings
-    subject: Subject
-    targets: Any
-    calls: int = 0
-    opening: Reply | None = None
-
-    def __call__(self, masks: FloatArray) -> FloatArray:
-        """Ask the engine."""
-        rng = np.random.default_rng(0)
-        question = Question(
-            neighbourhood=self.subject.neighbourhood(rng).extend(rng, masks),
-            rows=np.arange(len(masks)),
-            targets=self.targets,
-            labels=self.settings.labels,
-            ranked=self.settings.ranked,
-            opening=self.opening,
-        )
-        reply = answer(self.settings, self.subject.scene, question)
-        self.calls += reply.calls
-        self.opening = self.opening or reply
-        return np.asarray(reply.scores[:, 0])
 
 
 def game(
@@ -158,8 +130,20 @@ def game(
             "`x` must be an input that its mask decides; an input of the domain "
             f"{chosen.domain!r} has many for a mask."
         )
-    asked = _Asked(settings=loop, subject=subject, targets=targets)
-    return Game(players=subject.scene.features, asked=asked)
+
+    def ask(masks: FloatArray, opening: Reply | None) -> Reply:
+        rng = np.random.default_rng(0)
+        question = Question(
+            neighbourhood=subject.neighbourhood(rng).extend(rng, masks),
+            rows=np.arange(len(masks)),
+            targets=targets,
+            labels=loop.labels,
+            ranked=loop.ranked,
+            opening=opening,
+        )
+        return answer(loop, subject.scene, question)
+
+    return Game(players=subject.scene.features, ask=ask)
 
 
 def stored_game(

@@ -23,6 +23,7 @@ from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method, Scene
+from eblime.results import export
 from eblime.results.estimand import describe_estimand
 from eblime.results.indices import (
     Interactions,
@@ -334,9 +335,7 @@ class Explanation:
         `top_k` is the probability that the feature is among the `k` most important to the linear
         surrogate; it is about the fit, not the probability that an object or a defect is there.
         """
-        from eblime.results.export import to_frame
-
-        return to_frame(self, prob, k)
+        return export.to_frame(self, prob, k)
 
     def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
@@ -373,15 +372,11 @@ class Explanation:
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/json.md."""
-        from eblime.results.export import to_json
-
-        return to_json(self, prob, k)
+        return export.to_json(self, prob, k)
 
     def to_arviz(self, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:
         """Draws for ArviZ, one chain of i.i.d. (beta, sigma2, lam)."""
-        from eblime.results.export import to_arviz
-
-        return to_arviz(self, n_draws, rng)
+        return export.to_arviz(self, n_draws, rng)
 
     def to_shap(self, prob: float = 0.95) -> shap.Explanation:
         """A `shap.Explanation`, which shap's plots draw; its bounds are the credible interval.
@@ -389,9 +384,7 @@ class Explanation:
         `base_values` plus the sum of `values` is what the linear fit predicts for the input. `data`
         has the values of a row, the words of a text, and ones for superpixels.
         """
-        from eblime.results.export import one_to_shap
-
-        return one_to_shap(self, prob)
+        return export.one_to_shap(self, prob)
 
     def to_shapiq(self, index: str = "shapley", order: int = 1) -> shapiq.InteractionValues:
         """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
@@ -401,9 +394,7 @@ class Explanation:
         the background. Where that was not asked, it is the
         prediction minus the sum of the Shapley values.
         """
-        from eblime.results.export import to_shapiq
-
-        return to_shapiq(self, index, order)
+        return export.to_shapiq(self, index, order)
 
     def __repr__(self) -> str:
         """One line: what was explained, how well."""

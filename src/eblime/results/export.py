@@ -15,13 +15,14 @@ from eblime._checks import check_choice, check_count, check_level
 from eblime._lazy import import_extra
 from eblime._types import FloatArray, RNGLike
 from eblime.posterior import Posterior
-from eblime.results.explanation import Explanation
 from eblime.results.indices import check_game
 
 if TYPE_CHECKING:
     import pandas as pd
     import shap
     import shapiq
+
+    from eblime.results.explanation import Explanation
 
 JSON_SCHEMA = "eblime.explanation/1"
 _SHAPIQ = {"banzhaf": ("BV", "BII"), "shapley": ("SV", "SII")}  # shapiq's names, by order
@@ -156,6 +157,8 @@ def to_shap(
     >>> sv.shape, int(sv.abs.mean(0).values.argmax())
     ((4, 3), 0)
     """
+    from eblime.results.explanation import Explanation
+
     entries: list[Any] = [] if isinstance(explanations, Explanation) else list(explanations)
     several = bool(entries) and isinstance(entries[0], Mapping)
     rows: list[Any] = [one if isinstance(one, Mapping) else {0: one} for one in entries]
