@@ -315,13 +315,3 @@ def test_a_part_with_other_columns_gives_a_clear_error(run):
     forge(run, table)
     with pytest.raises(ValueError, match="does not have the columns of a part"):
         eblime.open_run(run).frame()
-
-
-def test_an_old_pyarrow_is_refused(run, monkeypatch):
-    """Before version 14.0.1, reading a file could run code from it."""
-    monkeypatch.setattr("pyarrow.__version__", "14.0.0")
-    with pytest.raises(ImportError, match=r"Runs need pyarrow 14\.0\.1 or later; version 14\.0\.0"):
-        eblime.open_run(run).frame()
-    monkeypatch.setattr("pyarrow.__version__", "14.0.1")
-
-    assert len(eblime.open_run(run).frame()) > 0

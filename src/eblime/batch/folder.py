@@ -36,7 +36,7 @@ from eblime._field_checks import (
 )
 from eblime._text import printable
 from eblime._version import __version__
-from eblime.batch.location import Location, arrow
+from eblime.batch.location import Location, arrow, refuse_link
 from eblime.core.overall import least_squares
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
@@ -211,16 +211,6 @@ def refuse_links(folder: Location) -> None:
         refuse_link(folder / name)
 
 
-def refuse_link(file: Location) -> Location:
-    """The file or folder itself; a symbolic link is refused."""
-    if file.local_path is not None and file.local_path.is_symlink():
-        raise PermissionError(
-            f"{file} must not be a symbolic link, which may lead out of the run folder. Put what "
-            "it leads to in its place, or remove it."
-        )
-    return file
-
-
 def read_manifest(folder: Location) -> dict[str, Any]:
     """The manifest of a run, checked; a folder with links is refused."""
     refuse_links(folder)
@@ -269,8 +259,6 @@ def rows_of_input(
 def _message(error: BaseException) -> str:
     """Type and message of an error on one line."""
     text = " ".join(str(error).split()) or "no message"
-    if isinstance(error, SystemExit):
-        text = f"the model called sys.exit({error.code!r})"
     return printable(f"{type(error).__name__}: {text}")
 
 

@@ -26,9 +26,8 @@ from eblime.batch.folder import (
     part_schema,
     read_manifest,
     read_table,
-    refuse_link,
 )
-from eblime.batch.location import Location, arrow
+from eblime.batch.location import Location, arrow, refuse_link
 from eblime.core.fit_quality import ROUNDING
 from eblime.core.overall import Overall, Sample, overall_each, overall_interval, pool_fits
 from eblime.results.explanation import Explanation
