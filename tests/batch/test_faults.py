@@ -139,7 +139,7 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
         if attempt == 0:
             hold.after(out, parts)
         hit = killed_worker(
-            out, "ray", parts, lambda driver: below(cluster.head.pid, "ray::_Actor"), hold
+            out, "ray", parts, lambda driver: below(cluster.head.pid, "ray::_Server"), hold
         )
         assert hit or attempt > 0
         pd.testing.assert_frame_equal(eblime.open_run(out).frame(), wanted, check_exact=True)

@@ -1,6 +1,7 @@
 """Runs: the same numbers with every execution setting, resuming, and refused changes."""
 
 import os
+import pickle
 import re
 import shutil
 import sys
@@ -8,6 +9,7 @@ import threading
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -275,12 +277,13 @@ def test_workers_auto_depends_on_cores_memory_and_parts(monkeypatch):
 
     monkeypatch.setattr(workers, "available_cores", lambda: 16)
     monkeypatch.setattr(workers, "free_memory", lambda: 5 << 30)
-    assert workers._worker_count(make, 100) == 5
-    assert workers._worker_count(make, 3) == 3
+    job = SimpleNamespace(explainer=make)
+    assert workers._worker_count(job, 100) == 5
+    assert workers._worker_count(job, 3) == 3
     monkeypatch.setattr(workers, "on_gpu", lambda explainer: True)
-    assert workers._worker_count(make, 100) == 1
+    assert workers._worker_count(job, 100) == 1
     with pytest.raises(TypeError, match="must not hold a network on a GPU"):
-        workers._check_sendable(make)
+        workers._pack(job, pickle.dumps)
 
 
 @pytest.mark.slow
@@ -519,7 +522,7 @@ def test_the_lock_follows_no_link_and_empties_no_file(tmp_path):
     (tmp_path / "soft" / ".lock").symlink_to(victim)
     (tmp_path / "hard").mkdir()
     (tmp_path / "hard" / ".lock").hardlink_to(victim)
-    with pytest.raises(PermissionError, match="it is a symbolic link"):
+    with pytest.raises(PermissionError, match="must not be a symbolic link"):
         eblime.explain_many(make, ROWS[:4], tmp_path / "soft")
     eblime.explain_many(make, ROWS[:4], tmp_path / "hard")
 

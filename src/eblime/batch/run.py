@@ -28,8 +28,8 @@ from eblime.batch.folder import (
 from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
 from eblime.batch.results import Run
-from eblime.batch.worker import Job, check_explainer, explainer_settings, setting_text
-from eblime.batch.workers import Count, Workers, run_local, run_on_ray
+from eblime.batch.worker import Job, explainer_settings, make_explainer, setting_text
+from eblime.batch.workers import Count, Workers, do_parts
 from eblime.engine.cache import model_name
 from eblime.engine.settings import check_max_masks
 from eblime.engine.targets import Targets
@@ -124,7 +124,8 @@ def explain_many(
     4
     """
     arrow()  # a missing package is reported before anything is read or written
-    check_explainer(explainer)
+    if not callable(explainer):
+        make_explainer(explainer)
     pool = workers if isinstance(workers, Workers) else Workers(workers)
     pool.check()
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
@@ -189,7 +190,6 @@ def _finish(
     `done` has the finished parts, with the number of failed inputs in each.
     """
     parts = range(part_count(job.settings))
-    do_parts = run_on_ray if workers.engine == "ray" else run_local
     with progress_reporter(progress, job.settings["count"], unit="input") as show:
         failed = sum(done.values())
         finished = sum(len(part_numbers(job.settings, part)) for part in done)

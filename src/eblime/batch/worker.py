@@ -5,14 +5,9 @@ The result depends on the run's settings and the part's number alone.
 
 from __future__ import annotations
 
-import inspect
-import signal
-import threading
-import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
@@ -118,49 +113,37 @@ class Worker:
         Threads keep a GPU busy: they read inputs ahead of it, fit and write behind it, and it goes
         on with the next part while one is finished.
         """
-        if not self._keeps_gpu_busy:
-            for part in parts:
-                numbers = part_numbers(self.job.settings, part)
-                yield part, self.write(part, self.explain_rows(numbers))
-            return
+        asked_first = scores_of(self.job.settings["targets"], self.explainer.labels)
+        busy = on_gpu(self.explainer) and not asked_first
+        ahead = max(2, min(8, available_cores() - 1)) if busy else 0
+        with ThreadPoolExecutor(ahead) if ahead else Inline() as pool:
+            for span in [parts] if ahead else [[part] for part in parts]:
+                explained = self._explain_parts(span, pool, ahead)
+                yield from map_ahead(pool, self._write, explained, ahead, eager=True)
+
+    def _explain_parts(
+        self, parts: Sequence[int], pool: Executor, ahead: int
+    ) -> Iterator[tuple[int, Rows]]:
+        """The rows of each part, as it is finished."""
         owner = {n: part for part in parts for n in part_numbers(self.job.settings, part)}
         left = Counter(owner.values())
         rows = defaultdict[int, Rows](list)
-        ahead = max(2, min(8, available_cores() - 1))
+        for found in self.explain_inputs([*owner], pool, ahead):
+            for number, some in found.items():
+                part = owner[number]
+                rows[part] += some
+                left[part] -= 1
+                if not left[part]:
+                    yield part, sorted(rows.pop(part), key=lambda row: row["input"])
 
-        def explained(pool: Executor) -> Iterator[int]:
-            for found in self.explain_inputs([*owner], pool, ahead):
-                for number, some in found.items():
-                    part = owner[number]
-                    rows[part] += some
-                    left[part] -= 1
-                    if not left[part]:
-                        yield part
-
-        def write(part: int) -> tuple[int, int]:
-            return part, self.write(part, sorted(rows.pop(part), key=lambda row: row["input"]))
-
-        with ThreadPoolExecutor(ahead) as pool:
-            try:
-                yield from map_ahead(pool, write, explained(pool), ahead, eager=True)
-            finally:
-                pool.shutdown(cancel_futures=True)
-
-    @property
-    def _keeps_gpu_busy(self) -> bool:
-        """Whether the model runs on a GPU, and is not asked before an input is explained."""
-        scores = scores_of(self.job.settings["targets"], self.explainer.labels)
-        return on_gpu(self.explainer) and not scores
-
-    def explain_rows(self, numbers: Sequence[int]) -> Rows:
-        """Explain inputs; returns their rows."""
-        found = {n: rows for some in self.explain_inputs(numbers) for n, rows in some.items()}
-        return [row for number in numbers for row in found[number]]
-
-    def write(self, part: int, rows: Rows) -> int:
-        """Write the rows of a part; returns how many inputs failed."""
+    def _write(self, done: tuple[int, Rows]) -> tuple[int, int]:
+        part, rows = done
         write_part(self.job.folder, self.job.run, part, rows, self.about)
-        return count_failures(rows)
+        return part, count_failures(rows)
+
+    def explain_input(self, number: int) -> Rows:
+        """The rows of one input."""
+        return [row for found in self.explain_inputs([number]) for row in found.get(number, [])]
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
@@ -219,13 +202,8 @@ class Worker:
             return {number: self.rows(number, found) for number, found in results.items()}
 
         together = ahead or group_size(self.loop)
-        ends = drive(
-            sessions(),
-            ask,
-            together=together,
-            pool=pool,
-            keeps=_is_kept,
-        )
+        keeps = lambda error: isinstance(error, Exception)  # noqa: E731
+        ends = drive(sessions(), ask, together=together, pool=pool, keeps=keeps)
         for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [{}]):
             yield found | {n: self.rows(n, unread.pop(n)) for n in [*unread]}
 
@@ -301,11 +279,6 @@ def _is_same(
     return True
 
 
-def _is_kept(error: BaseException) -> bool:
-    """Whether an error is recorded for its input, and the run goes on."""
-    return not _ends_the_run(error)
-
-
 def _are_near(one: Any, other: Any, allowed: float) -> bool:
     """Whether numbers are the same but for a small difference."""
     return len(one) == len(other) and bool((np.abs(one - other) <= allowed).all())
@@ -331,74 +304,23 @@ def _explain_again(worker: Worker, number: int) -> Any:
 
 
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
-    """The result of a call, or its error; a model that calls `sys.exit` has failed, too."""
+    """The result of a call, or its error."""
     try:
         return call(*args)
-    except BaseException as error:
-        if _ends_the_run(error):
-            raise
+    except Exception as error:
         return error
-
-
-def _ends_the_run(error: BaseException | None) -> bool:
-    """Whether an error ends the whole call: it comes from the handler of a signal, such as Ctrl-C.
-
-    A model that raises `KeyboardInterrupt` or `SystemExit` itself has failed.
-    """
-    if error is None or isinstance(error, Exception):
-        return False
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
-    if any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__)):
-        return True
-    return _ends_the_run(error.__context__)
-
-
-@contextmanager
-def with_python_handler() -> Iterator[None]:
-    """Handle Ctrl-C by a function that `_ends_the_run` finds in the traceback of an error."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # The explainer of a run
 
 
-def check_explainer(given: Any) -> None:
-    """Refuse objects that are neither an explainer nor a function that may create one."""
-    if isinstance(given, BaseExplainer):
-        return
-    try:
-        inspect.signature(given).bind()
-    except ValueError:  # a function of a compiled module does not tell
-        return
-    except TypeError as error:
-        got = type(given).__name__ + (" that needs arguments" if callable(given) else "")
-        raise TypeError(
-            "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
-            f"function without arguments that creates one; got {got}."
-        ) from error
-
-
 def make_explainer(given: Any) -> BaseExplainer:
     """The explainer itself, or what a function that creates one returns."""
-    check_explainer(given)
-    made = given if isinstance(given, BaseExplainer) else given()
+    made = given() if callable(given) and not isinstance(given, BaseExplainer) else given
     if not isinstance(made, BaseExplainer):
         raise TypeError(
-            "`explainer` must create an explainer, such as ImageExplainer or TabularExplainer; "
-            f"it returned {type(made).__name__}."
+            "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
+            f"function without arguments that creates one; got {type(made).__name__}."
         )
     return made
 
