@@ -144,7 +144,7 @@ def test_a_damaged_input_is_never_read(run):
     chance, file = random.Random(5), chunk_file(run)
     good = file.read_bytes()
     for _ in range(25):
-        inputs._chunk.cache_clear()
+        inputs._read_chunk.cache_clear()
         flip(file, chance)
         with pytest.raises(DamagedFileError):
             stored.get(3)

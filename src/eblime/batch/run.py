@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import chain
 from math import isqrt
@@ -25,7 +25,7 @@ from eblime.batch.folder import (
     refuse_links,
     remove_leftovers,
 )
-from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
+from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
 from eblime.batch.results import Run
 from eblime.batch.worker import Job, explainer_settings, make_explainer, setting_text
@@ -157,7 +157,7 @@ def explain_many(
     folder.make()
     refuse_links(folder)
     with folder.lock():
-        stored = store_inputs(given.entries, folder) if isinstance(given, Stream) else given
+        stored = store_inputs(given, folder) if isinstance(given, Iterator) else given
         size = part_size or _part_size(folder, stored)
         settings |= {"count": len(stored), "inputs": stored.fingerprint, "part_size": size}
         run = check_manifest(folder, settings, new_inputs=retry)
