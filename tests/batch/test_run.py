@@ -19,7 +19,7 @@ from many import ROWS, make, part_file
 import eblime
 from eblime.batch import Workers
 from eblime.batch.location import Location
-from eblime.batch.overview import _entries, overview
+from eblime.batch.overview import _entries, _listed, overview
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -426,7 +426,7 @@ def test_more_explanations_of_inputs_to_look_at_are_saved(tmp_path, monkeypatch)
 def test_the_list_of_a_run_has_the_most_important_features(tmp_path):
     """The same as those of the explanations, with the values of columns."""
     run = eblime.explain_many(make, ROWS[:5], tmp_path / "r", targets=2, part_size=2)
-    found = {(e.input, e.target): e for e in _entries(run).listed().itertuples()}
+    found = {(e.input, e.target): e for e in _listed(run, _entries(run)).itertuples()}
 
     assert list(found) == sorted(found, key=lambda key: found[key].r2)
     for (number, target), entry in found.items():

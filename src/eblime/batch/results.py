@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,30 +116,26 @@ class Run:
         """The settings of the run."""
         return dict(read_manifest(self.location)["settings"])
 
-    def scan(self, *, verify: bool = True) -> pyarrow.dataset.Dataset:
+    def scan(self) -> pyarrow.dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
 
-        Parameters
-        ----------
-        verify
-            Compare every file with its checksum first, which reads the whole run once.
+        Every file is first compared with its checksum, which reads the whole run once.
         """
         from pyarrow import dataset
 
-        run, files = self._parts()
-        if verify:
-            for _ in map_parts(lambda name: read_table(self.location, run, name, ["error"]), files):
-                pass
+        for _ in self._tables(["error"]):
+            pass
         system, path = self.location.open()
-        paths = [f"{path}/{name}" for name in files]
+        paths = [f"{path}/{name}" for name in part_files(self.location).values()]
         return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
 
-    def _parts(self) -> tuple[str, list[str]]:
-        """The id of the run, and the files of the finished parts, at least one."""
-        files = [*part_files(self.location).values()]
+    def _tables(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Some columns of the finished parts, at least one, as Arrow tables."""
+        files = part_files(self.location).values()
         if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
-        return read_manifest(self.location)["run"], files
+        run = read_manifest(self.location)["run"]
+        return map_parts(lambda name: read_table(self.location, run, name, columns), files)
 
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
@@ -154,7 +151,7 @@ class Run:
         """
         order = ["input", "target", "place"]
         wanted = None if columns is None else list(dict.fromkeys([*columns, *order]))
-        (rows,) = self._blocks(wanted, size=None)
+        (rows,) = self._blocks(wanted, size=math.inf)
         rows = rows.sort_values(order, ignore_index=True)
         if columns is not None:
             return rows[list(columns)]
@@ -171,44 +168,26 @@ class Run:
         return self._blocks(columns, size=0)
 
     def _blocks(
-        self, columns: Sequence[str] | None, *, size: int | None = _BLOCK
+        self, columns: Sequence[str] | None, *, size: float = _BLOCK
     ) -> Iterator[pd.DataFrame]:
-        """Some columns of the rows without those of failures, several parts at a time.
-
-        A block has at least `size` rows, but for the last one; None reads one block.
-        """
+        """Some columns of the rows of `frame`, of so many parts that there are `size` rows."""
         pa, _ = arrow()
-        run, files = self._parts()
-        wanted = None if columns is None else [*columns, "error"]
-
-        def read(name: str) -> Any:
-            table = read_table(self.location, run, name, wanted)
-            return table.filter(table.column("error").is_null()).drop_columns(["error"])
-
-        def flush() -> Any:
-            table = pa.concat_tables(tables)
-            tables.clear()
-            return table.to_pandas(use_threads=False, self_destruct=True)  # each column is freed
-
         tables: list[Any] = []
-        for table in map_parts(read, files):
-            tables.append(table)
-            if size is not None and sum(map(len, tables)) >= size:
-                yield flush()
+        for table in self._tables(None if columns is None else [*columns, "error"]):
+            explained = table.filter(table.column("error").is_null()).drop_columns(["error"])
+            tables.append(explained)
+            if sum(map(len, tables)) >= size:
+                yield pa.concat_tables(tables).to_pandas(use_threads=False)
+                tables.clear()
         if tables:
-            yield flush()
+            yield pa.concat_tables(tables).to_pandas(use_threads=False)
 
     def failures(self) -> pd.DataFrame:
         """The failed inputs and their error messages."""
-        pa, _ = arrow()
-        run, files = self._parts()
-
-        def failed(name: str) -> Any:
-            table = read_table(self.location, run, name, ["input", "name", "error"])
-            return table.filter(table.column("error").is_valid())
-
-        table: pd.DataFrame = pa.concat_tables(map_parts(failed, files)).to_pandas()
-        return table.sort_values("input", ignore_index=True)
+        tables = self._tables(["input", "name", "error"])
+        failed = [table.filter(table.column("error").is_valid()) for table in tables]
+        found: pd.DataFrame = arrow()[0].concat_tables(failed).to_pandas()
+        return found.sort_values("input", ignore_index=True)
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
         """One whole explanation, if the run has saved it; `target=None` is the first output."""
@@ -393,15 +372,7 @@ class Run:
         return registry.find("run_plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        """The folder, and how many of its inputs are done and failed."""
-        try:
-            settings = self.settings
-            count, parts = settings["count"], part_files(self.location)
-            done = sum(len(part_numbers(settings, part)) for part in parts)
-            failed = len(self.failures()) if parts else 0
-        except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-            return f"Run(folder={str(self.folder)!r}, unreadable: {type(error).__name__})"
-        return f"Run(folder={str(self.folder)!r}, inputs={count}, done={done}, failed={failed})"
+        return f"Run(folder={str(self.folder)!r})"
 
 
 # Importance over the inputs of a run, and differences between runs or groups

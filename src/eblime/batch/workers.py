@@ -216,15 +216,18 @@ class _Lane:
     def begin(self) -> Handle:
         """Start a worker and create its explainer."""
         for _ in range(TRIES):
-            self._worker, self._memory = self._start(), 0
+            worker = self._worker = self._start()
+            if self._closed:  # which killed no worker, or this one
+                break
             try:
-                if self._closed:
-                    raise CancelledError
-                self._about = self._worker.ask("begin", *self._worker.sent)
-                return self._worker
+                self._about, self._memory = worker.ask("begin", *worker.sent), 0
+                return worker
             except WorkerCrash as error:
                 crash = error
                 self._drop()
+        if self._closed:
+            self._drop()
+            raise CancelledError
         raise WorkerStartError(
             f"Worker processes died {TRIES} times while they started{crash}. Is the call in a "
             'script under `if __name__ == "__main__":`? Does the model crash or run out of memory '
@@ -232,9 +235,9 @@ class _Lane:
         )
 
     def _drop(self) -> None:
-        if self._worker is not None:
-            self._worker.kill()
-        self._worker = None
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
 
     def close(self) -> None:
         """End the worker, also while it works."""
