@@ -61,7 +61,7 @@ class Series:
         """Columns that runs know with other types, and one that they do not know."""
         numbers = [float(k) for k in range(self.pieces)]
         halves = [k + 0.5 for k in range(self.pieces)]
-        return {"value": numbers, "left": halves, "top": numbers, "speed": numbers}
+        return {"value": numbers, "left": halves, "top": [*range(self.pieces)], "speed": numbers}
 
 
 def read_series(values, *, pieces=4, fill=0.0):

@@ -19,21 +19,13 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
+from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
 
 from eblime._digest import digest_of
-from eblime._field_checks import (
-    Check,
-    check_fields,
-    either,
-    flag,
-    instance,
-    optional,
-    text,
-    whole,
-)
+from eblime._field_checks import check_fields, either, instance, text, whole
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow, refuse_link
@@ -52,6 +44,7 @@ _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
 _HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link must not stand for
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
+_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": index}
 _TEMPORARY = (
     *(".manifest.json.*.tmp", ".failures.csv.*.tmp", ".part-*.tmp"),
     *("explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
@@ -90,19 +83,13 @@ COLUMNS = (
     *DETAILS.items(),
     ("error", "string"),
 )
-_SETTINGS = {
-    "explainer": instance(dict),
-    "model": optional(text()),
+_SETTINGS = {  # what readers of a run use; the others are only compared
     "targets": either(whole(0), instance(list)),
     "seed": whole(0),
-    "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
-    "keep": optional(flag()),
-    "about": optional(instance(dict, str)),
     "count": whole(1, _MOST_INPUTS),
     "inputs": text(),
     "part_size": whole(1),
 }
-_OF_STOP_RULES = {"until": text(), "max_masks": optional(whole(1))}
 
 
 class DamagedFileError(ValueError):
@@ -155,7 +142,7 @@ def check_manifest(
         raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
     found = read_manifest(folder) if begun else {}
     known = found.get("settings", {})
-    if known and None in (known["model"], wanted["model"]):  # compared by what it returns
+    if begun and None in (known.get("model"), wanted["model"]):  # compared by what it returns
         known["model"] = wanted["model"]
     if new_inputs and begun:
         known["inputs"] = wanted["inputs"]
@@ -222,20 +209,17 @@ def read_manifest(folder: Location) -> dict[str, Any]:
         intact = isinstance(found, dict) and found == with_checksum(found)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is damaged: {error}.") from error
-    if not isinstance(found, dict) or type(found.get("schema")) is not int:
-        raise ValueError(f"{name} is damaged: it must be an object with a whole number `schema`.")
-    if found["schema"] != SCHEMA:
-        raise ValueError(
-            f"{name} has schema {found['schema']}; this eblime reads {SCHEMA}. Use the version of "
-            "eblime that wrote it, or repeat the run."
-        )
-    if not intact or type(found.get("run")) is not str:
+    if not intact:
         raise ValueError(f"{name} is damaged: its contents do not match its checksum.")
-    check_fields(found, {"settings": instance(dict)}, f"{name} is damaged: `")
-    settings = found["settings"]
-    checks = _SETTINGS | {key: c for key, c in _OF_STOP_RULES.items() if key in settings}
-    check_fields(settings, checks, f"{name} is damaged: `")
-    return found
+    if found.get("schema") != SCHEMA:
+        raise ValueError(
+            f"{name} has schema {found.get('schema')!r:.20}; this eblime reads {SCHEMA}. Use the "
+            "version of eblime that wrote it, or repeat the run."
+        )
+    checked: dict[str, Any] = found
+    check_fields(checked, {"run": text(), "settings": instance(dict)}, f"{name} is damaged: `")
+    check_fields(checked["settings"], _SETTINGS, f"{name} is damaged: `")
+    return checked
 
 
 # Rows of a part: one per input, target and feature, or one per failed input
@@ -315,16 +299,6 @@ def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[st
             if len(found) == count:
                 columns[column] = found
     return columns
-
-
-def _whole(value: Any) -> int:
-    """A whole number; a fraction is refused."""
-    if int(value) != value:
-        raise ValueError("it has a fraction")
-    return int(value)
-
-
-_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": _whole}
 
 
 def _column(rows: Rows, name: str, kind: str) -> Any:
@@ -407,22 +381,21 @@ def read_parquet(content: bytes, columns: list[str] | None = None) -> Any:
     pa, pq = arrow()
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
     about, limit = file.metadata, _SPARE_BYTES + _EXPANSION * len(content)
-
-    def check_size(size: int) -> None:
-        if size > limit:
-            raise ValueError(
-                f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it "
-                f"has {about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
-            )
-
-    packed = [about.row_group(k).total_byte_size for k in range(about.num_row_groups)]
-    check_size(max(sum(packed), 8 * about.num_rows * about.num_columns))
-    batches, size = [], 0
-    rows = max(1, limit // max([1, *packed]))
-    for batch in file.iter_batches(rows, columns=columns, use_threads=False):
-        batches.append(batch)
-        size += batch.nbytes
-        check_size(size)
+    packed = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+    size = max(packed, 8 * about.num_rows * about.num_columns)
+    batches: list[Any] = []
+    if size <= limit:
+        rows, size = max(1, limit // max(1, packed)), 0
+        for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+            batches.append(batch)
+            size += batch.nbytes
+            if size > limit:
+                break
+    if size > limit:
+        raise ValueError(
+            f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it has "
+            f"{about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
+        )
     return pa.Table.from_batches(batches)
 
 

@@ -35,7 +35,6 @@ from eblime.engine.settings import check_max_masks
 from eblime.engine.targets import Targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
-from eblime.scores import Box, Region
 from eblime.stopping.rules import as_rule
 
 _PARTS = 10_000  # the most parts of a run of large inputs whose part size is not given
@@ -148,10 +147,14 @@ def explain_many(
         "seed": int(seed),
         "prob": check_level("prob", prob),
         "keep": None if keep is None else bool(keep),
-        "about": _description(explainer),
+        "about": None if created else getattr(explainer, "about", None),
     }
     if rule is not None:
         settings |= {"until": setting_text(rule), "max_masks": max_masks and int(max_masks)}
+    try:
+        json.dumps(settings, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`about` and `targets` must hold what JSON can store: {error}.") from error
     folder = Location.of(out)
     given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
     folder.make()
@@ -189,11 +192,10 @@ def _finish(
 
     `done` has the finished parts, with the number of failed inputs in each.
     """
-    parts = range(part_count(job.settings))
     with progress_reporter(progress, job.settings["count"], unit="input") as show:
         failed = sum(done.values())
         finished = sum(len(part_numbers(job.settings, part)) for part in done)
-        todo = [part for part in parts if part not in done]
+        todo = [part for part in range(part_count(job.settings)) if part not in done]
         try:
             with closing(do_parts(job, todo, workers)) as results:
                 for result in chain([None], results):  # first without any
@@ -209,8 +211,6 @@ def _finish(
                         )
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)
-    if missing := sorted({*parts} - part_files(job.folder).keys()):
-        raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
     run, log = Run(location=job.folder), job.folder / "failures.csv"
     if failed:
         log.write(csv_text(run.failures()).encode())
@@ -237,26 +237,6 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
 def _plain_targets(targets: Any) -> int | list[int | str]:
     """Targets in a form that JSON can hold."""
     if isinstance(targets, (int, np.integer)):
-        check_count("targets", int(targets))
         return int(targets)
-    listed = [targets] if isinstance(targets, str) else list(targets)
-    if not listed:
-        raise ValueError("`targets` must list at least one output.")
-    for target in listed:
-        if not isinstance(target, (int, np.integer, str, Box, Region)):
-            raise TypeError(f"`targets` must list whole numbers and labels; got {target!r}.")
-    listed = [t.text if isinstance(t, (Box, Region)) else t for t in listed]
-    return [target if isinstance(target, str) else int(target) for target in listed]
-
-
-def _description(explainer: Any) -> dict[str, Any] | str | None:
-    """What a function that creates an explainer says about itself."""
-    about = None if isinstance(explainer, BaseExplainer) else getattr(explainer, "about", None)
-    found = dict(about) if isinstance(about, Mapping) else about
-    if not isinstance(found, (dict, str, type(None))):
-        raise TypeError(f"`about` must be a string or a dictionary; got {about!r:.80}.")
-    try:
-        json.dumps(found, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"`about` must hold what JSON can store: {error}.") from error
-    return found
+    listed = [targets] if isinstance(targets, str) else targets
+    return [int(t) if isinstance(t, np.integer) else getattr(t, "text", t) for t in listed]

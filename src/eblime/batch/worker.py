@@ -5,6 +5,7 @@ The result depends on the run's settings and the part's number alone.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -33,7 +34,6 @@ from eblime.batch.folder import (
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location, arrow
 from eblime.engine.cache import model_name
-from eblime.engine.calls import Calls
 from eblime.engine.drive import Inline, ask, drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
@@ -44,7 +44,7 @@ from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
-Result = Mapping[int, Explanation] | BaseException
+Result = Mapping[int, Explanation] | Exception
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
@@ -84,7 +84,7 @@ class Worker:
     job: Job
     explainer: BaseExplainer
     about: Mapping[str, str]  # the settings of the explainer
-    calls: Calls  # those of the explainer, with the stored answers of its model
+    loop: LoopSettings  # with batch sizes that do not depend on the machine
 
     @classmethod
     def start(cls, job: Job) -> Worker:
@@ -96,13 +96,13 @@ class Worker:
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
-        calls = replace(explainer.loop.calls, partial=False)
-        about = explainer_settings(explainer)
-        if (name := model_name(explainer.model, calls.cache)) is not None:
-            about["model"] = name
-        worker = cls(job=job, explainer=explainer, about=about, calls=calls)
         check_targets(job.settings["targets"], explainer.labels)
-        stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
+        limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
+        loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
+        about = explainer_settings(explainer)
+        if (name := model_name(explainer.model, loop.calls.cache)) is not None:
+            about["model"] = name
+        worker = cls(job=job, explainer=explainer, about=about, loop=loop)
         if job.resumed:
             _compare_model(worker)
         return worker
@@ -147,32 +147,26 @@ class Worker:
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
-        if self._keeps(number) and not isinstance(found, BaseException):
-            for target, explanation in found.items():
+        failed = isinstance(found, Exception)
+        results = found if failed else found.values()
+        if not failed and (most := self._most_kept(number)):
+            for explanation in results:
                 packed = pack(explanation)
-                if self._keeps(number, len(packed)):
-                    (self.job.folder / f"explanations/{number}-{target}.eblime").write(packed)
-        results = found if isinstance(found, BaseException) else found.values()
+                if len(packed) < most:
+                    name = f"explanations/{number}-{explanation.target}.eblime"
+                    (self.job.folder / name).write(packed)
         with few_threads(0):  # more threads may add numbers in another order
             return rows_of_input(number, self.job.name(number), results, self.job.settings["prob"])
 
-    def _keeps(self, number: int, size: int = 0) -> bool:
-        """Whether whole explanations of an input, of `size` bytes, are saved."""
-        keep = self.job.settings["keep"]
-        if keep is not None:
-            return bool(keep)
-        domain = registry.get("domains", self.explainer.domain)
-        if domain is None or number < _KEPT:
-            return domain is not None
+    def _most_kept(self, number: int) -> float:
+        """How large whole explanations of an input may be to be saved, in bytes."""
+        keep, domain = self.job.settings["keep"], registry.get("domains", self.explainer.domain)
+        if keep is not None or domain is None:
+            return math.inf if keep else 0
+        if number < _KEPT:
+            return math.inf
         shown = domain.picture not in ("intervals", "values")
-        return shown and number < _KEPT_VIEWS and number * size < _KEPT_BYTES
-
-    @property
-    def loop(self) -> LoopSettings:
-        """The settings of the loop, with batch sizes that do not depend on the machine."""
-        settings = self.job.settings
-        limited = stop_settings(self.explainer.loop, self.job.until, settings.get("max_masks"))
-        return replace(limited, steady=True, calls=self.calls)
+        return _KEPT_BYTES / number if shown and number < _KEPT_VIEWS else 0
 
     def prepare(self, number: int) -> tuple[LoopSettings, Subject, Any]:
         """Read an input, so that it can be perturbed."""
@@ -208,13 +202,10 @@ class Worker:
             yield found | {n: self.rows(n, unread.pop(n)) for n in [*unread]}
 
     def begin(self, number: int) -> Session:
-        """Read an input and choose the first masks."""
+        """Read an input and choose the first masks; the seed depends on the input alone."""
         settings, subject, targets = self.prepare(number)
-        return Session.begin(settings, subject, targets, self._seed(number))
-
-    def _seed(self, number: int) -> np.random.SeedSequence:
-        """The seed of an input; it depends on the seed of the run and the number alone."""
-        return np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
+        seed = np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
+        return Session.begin(settings, subject, targets, seed)
 
 
 def _compare_model(worker: Worker) -> None:
@@ -224,7 +215,8 @@ def _compare_model(worker: Worker) -> None:
     the model of the run are not known, one input is explained again. This also compares what the
     code of functions does not show, such as other functions that they call.
     """
-    job, worker = worker.job, replace(worker, calls=replace(worker.calls, cache=None))
+    calls = replace(worker.loop.calls, cache=None)
+    job, worker = worker.job, replace(worker, loop=replace(worker.loop, calls=calls))
     files = [*part_files(job.folder).values()]
     answers, certain = [], True
     for name in dict.fromkeys([*files[:1], *files[-1:]]):
@@ -266,11 +258,15 @@ def _is_same(
     worker: Worker, what: str, before: Any, ask: Callable[[], Any], allowed: float
 ) -> bool:
     """Refuse a model that returns other numbers, unless it is random; False if it fails."""
+
+    def same(one: Any, other: Any) -> bool:
+        return len(one) == len(other) and np.allclose(one, other, rtol=0, atol=allowed)
+
     found = _attempt(ask)
-    if isinstance(found, BaseException) or _are_near(found, before, allowed):
-        return not isinstance(found, BaseException)
+    if isinstance(found, Exception) or same(found, before):
+        return not isinstance(found, Exception)
     again = _attempt(ask)
-    if not isinstance(again, BaseException) and _are_near(again, found, allowed):
+    if not isinstance(again, Exception) and same(again, found):
         raise ValueError(
             f"{worker.job.folder} was created with another model, or with functions that do "
             f"something else: its stored {what} is {_in_words(before)}; the model now returns "
@@ -279,15 +275,8 @@ def _is_same(
     return True
 
 
-def _are_near(one: Any, other: Any, allowed: float) -> bool:
-    """Whether numbers are the same but for a small difference."""
-    return len(one) == len(other) and bool((np.abs(one - other) <= allowed).all())
-
-
 def _in_words(numbers: Any) -> str:
-    """The first of some numbers."""
-    shown = ", ".join(f"{number:.4g}" for number in numbers[:3]) or "no such output"
-    return f"{shown}, ..." if len(numbers) > 3 else shown
+    return ", ".join(f"{number:.4g}" for number in numbers[:3]) or "no such output"
 
 
 def _predict(worker: Worker, number: int, target: int) -> Any:
