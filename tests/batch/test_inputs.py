@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -142,52 +141,24 @@ def test_a_run_in_a_store(explainer, of_frame):
         eblime.open_run("nothing://runs/a")
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_a_ray_dataset_is_an_input():
-    """Its rows in order; of a row with an image or a text, that column."""
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    from eblime.batch.inputs import _ray_rows
-
-    class Dataset:  # a stand-in with the used attributes; other tests start Ray
-        context = SimpleNamespace(execution_options=SimpleNamespace(preserve_order=False))
-
-        def iter_rows(self):
-            assert self.context.execution_options.preserve_order
-            yield {"image": np.zeros((2, 2)), "path": "a.png"}
-            yield {"text": "good", "label": 1}
-            yield {"item": [1.0, 2.0]}
-            yield {"age": 1.0, "debt": 2.0}
-
-    found = list(_ray_rows(Dataset()))
-    assert ray is not None
-    assert [name for name, _ in found] == ["a.png", None, None, None]
-    assert found[0][1].shape == (2, 2)
-    assert [value for _, value in found[1:]] == ["good", [1.0, 2.0], {"age": 1.0, "debt": 2.0}]
-
-
 def test_stored_inputs_are_read_unchanged(tmp_path, rng):
     """Texts, paths, images of any size, and names."""
     folder = Location.of(tmp_path)
     images = [rng.integers(0, 255, (4 + k, 5, 3), dtype=np.uint8) for k in range(3)]
-    stream = [(f"{k}.png", image) for k, image in enumerate(images)]
-    found = store(stream, folder)
+    found = store(images, folder)
 
     assert len(found) == 3
-    assert found.name(2) == "2.png"
+    assert found.name(2) == "2"
     for k, image in enumerate(images):
         np.testing.assert_array_equal(found.get(k), image)
-    (tmp_path / "some").mkdir()
-    some = store([("a.txt", "a"), (None, "b")], Location.of(tmp_path / "some"))
-    assert [some.name(k) for k in range(2)] == ["a.txt", "1"]
     for name, entries in (("t", ["a", "b"]), ("p", [tmp_path / "a", tmp_path / "b"])):
         (tmp_path / name).mkdir()
-        stream = ((None, entry) for entry in entries)
+        stream = entries
         found = store(stream, Location.of(tmp_path / name))
         assert [found.get(k) for k in range(2)] == entries
         assert found.name(1) == "1"
-    with pytest.raises(TypeError, match="several kinds"):
-        store([(None, "a"), (None, 3)], Location.of(tmp_path / "x"))
+    found = store(["a", images[0]], Location.of(tmp_path / "x"))
+    assert [found.get(0), found.get(1).shape] == ["a", (4, 5, 3)]
     with pytest.raises(ValueError, match="the iterator was empty"):
         store(iter([]), Location.of(tmp_path / "y"))
 
@@ -197,11 +168,11 @@ def test_pictures_and_invalid_texts_are_stored_unchanged(tmp_path):
     from PIL import Image
 
     picture = Image.new("RGB", (6, 5), (200, 30, 60)).convert("P")
-    found = store([(None, picture)], Location.of(tmp_path / "a"))
+    found = store([picture], Location.of(tmp_path / "a"))
     np.testing.assert_array_equal(found.get(0), np.asarray(picture.convert("RGB")))
-    found = store([(None, "cut \ud83d")], Location.of(tmp_path / "b"))
+    found = store(["cut \ud83d"], Location.of(tmp_path / "b"))
     assert found.get(0) == "cut \ud83d"
-    mixed = [(None, {"age": 1.0}), (None, pd.DataFrame({"age": [2.0, 3.0]}))]
+    mixed = [{"age": 1.0}, pd.DataFrame({"age": [2.0, 3.0]})]
     found = store(mixed, Location.of(tmp_path / "c"))
     assert [found.get(k)["age"] for k in range(3)] == [1.0, 2.0, 3.0]
     (tmp_path / "x.csv").write_text('a\nTrue\n""\nFalse\n')
@@ -417,7 +388,7 @@ def test_an_iterable_may_yield_one_object_again(tmp_path, kind):
                 held[:] = row
             yield held
 
-    stored = store(((None, entry) for entry in refilled()), Location.of(tmp_path))
+    stored = store(refilled(), Location.of(tmp_path))
 
     for number in range(4):
         np.testing.assert_array_equal(list(stored.get(number)), ROWS[number])
@@ -427,7 +398,7 @@ def test_an_iterable_may_refill_a_tensor(tmp_path):
     """Whose shallow copy would share its memory."""
     torch = pytest.importorskip("torch")
     held = torch.zeros(3)
-    entries = ((None, held.fill_(number)) for number in range(3))
+    entries = (held.fill_(number) for number in range(3))
     stored = store(entries, Location.of(tmp_path))
 
     for number in range(3):
@@ -436,7 +407,7 @@ def test_an_iterable_may_refill_a_tensor(tmp_path):
 
 def test_inputs_that_cannot_be_copied_are_refused_like_others(tmp_path):
     """The message says which inputs can be stored."""
-    stream = iter([(None, (letter for letter in "ab"))])
+    stream = iter([(letter for letter in "ab")])
     with pytest.raises(TypeError, match="generator cannot be stored"):
         store(stream, Location.of(tmp_path))
 
@@ -444,7 +415,7 @@ def test_inputs_that_cannot_be_copied_are_refused_like_others(tmp_path):
 def test_paths_may_have_any_bytes(tmp_path):
     """Also bytes that are not valid characters."""
     strange = Path(os.fsdecode(b"/nowhere/\xff.png"))
-    stored = store(iter([(None, strange)]), Location.of(tmp_path))
+    stored = store([strange], Location.of(tmp_path))
 
     assert stored.get(0) == strange
     assert as_inputs([strange]).fingerprint

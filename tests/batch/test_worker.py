@@ -253,7 +253,7 @@ def test_a_pipeline_ends_after_too_many_failures(tmp_path, monkeypatch):
             max_failures=0,
         )
 
-    with pytest.warns(UserWarning, match="more are missing"):
+    with pytest.warns(UserWarning, match="parts are missing"):
         run = eblime.open_run(tmp_path / "run")
     assert run.failures()["input"].tolist() == [0]
 

@@ -374,29 +374,20 @@ def write_part(
 def read_parquet(content: bytes, columns: list[str] | None = None) -> Any:
     """A Parquet file in memory as an Arrow table.
 
-    A file that unpacks to much more than its own size is refused. It is read in pieces, which are
-    small if a column has large values, as one value may be stored once and occur in every row. A
-    thread that still holds `content` when Python ends would abort the process, so there is none.
+    A file that unpacks to much more than its own size is refused. A thread that still holds
+    `content` when Python ends would abort the process, so there is none.
     """
     pa, pq = arrow()
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
     about, limit = file.metadata, _SPARE_BYTES + _EXPANSION * len(content)
     packed = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
     size = max(packed, 8 * about.num_rows * about.num_columns)
-    batches: list[Any] = []
-    if size <= limit:
-        rows, size = max(1, limit // max(1, packed)), 0
-        for batch in file.iter_batches(rows, columns=columns, use_threads=False):
-            batches.append(batch)
-            size += batch.nbytes
-            if size > limit:
-                break
     if size > limit:
         raise ValueError(
             f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it has "
             f"{about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
         )
-    return pa.Table.from_batches(batches)
+    return file.read(columns, use_threads=False)
 
 
 def read_part(folder: Location, run: str, name: str) -> tuple[Any, dict[str, str]]:

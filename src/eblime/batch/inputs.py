@@ -1,6 +1,6 @@
 """Inputs of a run: a folder of files, a table, lines of text, a sequence, or a stream.
 
-A stream is an iterator of pairs (name or None, input or frame), which is stored in the run folder.
+A stream is an iterator of inputs and of frames, which is stored in the run folder.
 pandas, SciPy and Pillow objects are distinguished by their attributes, so that no optional package
 is imported only to look at an input.
 """
@@ -27,11 +27,9 @@ from eblime.batch.location import Location, arrow
 from eblime.domains.image.photo import PHOTO_ENDINGS
 from eblime.domains.image.scene import as_pixels
 
-Stream = Iterator[tuple[str | None, Any]]
 _READ_WHOLE = 1 << 30  # bytes of inputs that are read in full to detect changes
 _COUNT = 4096  # inputs of a stream that are stored in a chunk, at most
 _BYTES = 32 << 20  # of inputs in a chunk, at most
-_NAME = "__name__"
 _UNLIKE = (
     "`inputs` must be all texts, all paths, all arrays or pictures, or all rows of one table, to "
     "be stored in the run folder; pass a list instead"
@@ -41,8 +39,8 @@ ENDINGS = (*PHOTO_ENDINGS, ".txt")  # of files that are inputs, unless an explai
 
 def as_inputs(
     given: Any, apart_from: Location | None = None, endings: tuple[str, ...] = ENDINGS
-) -> Inputs | Stream:
-    """Inputs from a folder, a file, a frame, an array, a list, any iterable or a Ray Dataset.
+) -> Inputs | Iterator[Any]:
+    """Inputs from a folder, a file, a frame, an array, a list or any iterable.
 
     They must not be in the run folder, `apart_from`, whose own files would be taken for inputs.
     Of a folder, the files with these endings are read.
@@ -55,22 +53,20 @@ def as_inputs(
     if hasattr(type(given), "fingerprint"):  # can be read by number already
         known: Inputs = given
         return known
-    if type(given).__module__.startswith("ray.data"):
-        return _ray_rows(given)
     if hasattr(given, "shape") or isinstance(given, Sequence):
         found = Listed(values=given.tocsr() if hasattr(given, "tocsr") else given)
         if len(found) == 0:
             raise ValueError("`inputs` must not be empty.")
         return found
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        return ((None, entry) for entry in given)
+        return iter(given)
     raise TypeError(
-        "`inputs` must be a folder, a file, a frame, an array, a list, another iterable or a "
-        f"Ray Dataset; got {type(given).__name__}."
+        "`inputs` must be a folder, a file, a frame, an array, a list or another iterable; got "
+        f"{type(given).__name__}."
     )
 
 
-def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Stream:
+def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterator[Any]:
     """Inputs that are stored in files."""
     kind = location.kind()
     if kind == "nothing":
@@ -163,7 +159,7 @@ class Files:
     """The files of a folder, sorted by name."""
 
     folder: Location
-    names: Any  # a pyarrow array: millions of names are sent to every worker
+    names: Sequence[str]
     fingerprint: str  # of names and sizes, and of contents unless they are large or remote
     read: Callable[..., Any] | None = None  # (path or open file, name=) -> input
 
@@ -172,7 +168,7 @@ class Files:
 
     def name(self, number: int) -> str:
         """The file name, relative to the folder."""
-        return os.fsdecode(self.names[number].as_py())
+        return self.names[number]
 
     def get(self, number: int) -> Any:
         """The content of a .txt file; else what `read` makes of the path, or of an open file."""
@@ -193,7 +189,6 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
     if not sizes:
         either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
         raise ValueError(f"The folder {str(folder)!r} has no file that ends in {either}.")
-    pa, _ = arrow()
     found = hashlib.sha256()
     whole = folder.local_path is not None and sum(sizes.values()) <= _READ_WHOLE
     for name, size in sizes.items():
@@ -205,7 +200,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
                 continue
     return Files(
         folder=folder,
-        names=pa.array([os.fsencode(name) for name in sizes], type=pa.large_binary()),
+        names=tuple(sizes),
         fingerprint=found.hexdigest()[:16],
     )
 
@@ -225,38 +220,34 @@ class Chunks:
         return self.starts[-1]
 
     def name(self, number: int) -> str:
-        """The name of an input; its number if it has none."""
-        names, _, row = self._find(number)
-        name = None if names is None else names[row]
-        return str(number if name is None else name)
+        """The label of a row, if the file has labels; else the number."""
+        values, row = self._find(number)
+        labelled = is_frame(values) and type(values.index).__name__ != "RangeIndex"
+        return str(values.index[row] if labelled else number)
 
     def get(self, number: int) -> Any:
         """An input; a row of a table as a pandas series."""
-        _, values, row = self._find(number)
+        values, row = self._find(number)
         return values.iloc[row] if is_frame(values) else values[row]
 
-    def _find(self, number: int) -> tuple[Any, Any, int]:
-        """Names and inputs of a chunk, and the position of an input in it."""
+    def _find(self, number: int) -> tuple[Any, int]:
+        """The inputs of a chunk, and the position of an input in it."""
         chunk = bisect_right(self.starts, number) - 1
-        return *_read_chunk(*self.chunks[chunk], self.fingerprint), number - self.starts[chunk]
+        return _read_chunk(*self.chunks[chunk], self.fingerprint), number - self.starts[chunk]
 
 
 @lru_cache(maxsize=2)
-def _read_chunk(address: str, group: int | None, fingerprint: str) -> tuple[Any, Any]:
-    """Names, if any, and inputs of a chunk; the fingerprint keeps caches of other files apart."""
-    import pandas as pd
-
+def _read_chunk(address: str, group: int | None, fingerprint: str) -> Any:
+    """The inputs of a chunk; the fingerprint keeps caches of other files apart."""
     if group is not None:
         system, path = Location(address).open()
         with arrow()[1].ParquetFile(path, filesystem=system, pre_buffer=False) as file:
-            frame = file.read_row_group(group, use_threads=False).to_pandas()
-        return None if isinstance(frame.index, pd.RangeIndex) else frame.index, frame
+            return file.read_row_group(group, use_threads=False).to_pandas()
     table = read_parquet(read_checked(Location(address)))
-    names, table = table.column(_NAME).to_pylist(), table.drop_columns([_NAME])
     decode = _DECODE.get(table.column_names[0])
     if decode is None:
-        return names, table.to_pandas()
-    return names, [decode(content) for content in table.column(0).to_pylist()]
+        return table.to_pandas()
+    return [decode(content) for content in table.column(0).to_pylist()]
 
 
 def _open_parquet(files: Sequence[Location]) -> Chunks:
@@ -290,21 +281,21 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
 Inputs = Listed | Files | Chunks  # that can be read by number
 
 
-# Streams from files and Ray
+# Streams from files
 
 
-def _csv(location: Location) -> Stream:
+def _csv(location: Location) -> Iterator[Any]:
     """The rows of a table as one frame, so that each column has one dtype."""
     from eblime._pandas import read_csv
 
     with location.stream() as stream:
         try:
-            yield None, read_csv(stream, location.suffix, low_memory=False)
+            yield read_csv(stream, location.suffix, low_memory=False)
         except (ValueError, UnicodeDecodeError) as error:
             raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error
 
 
-def _json_lines(location: Location) -> Stream:
+def _json_lines(location: Location) -> Iterator[Any]:
     """One text or row per line: a JSON string, an object with a "text", or another object."""
     with io.TextIOWrapper(location.stream(), encoding="utf8") as lines:
         for number, line in enumerate(lines, start=1):
@@ -320,49 +311,32 @@ def _json_lines(location: Location) -> Stream:
                     f"{location}, line {number}, must be JSON: a string, an object, or an object "
                     'with a string as its "text".'
                 )
-            yield None, entry
-
-
-def _ray_rows(dataset: Any) -> Stream:
-    """The rows of a Ray Dataset in order; of a row with a column "image" or "text", that column."""
-    options = dataset.context.execution_options  # they belong to this dataset
-    before, options.preserve_order = options.preserve_order, True
-    try:
-        for row in dataset.iter_rows():
-            name = None if row.get("path") is None else str(row["path"])
-            for column in ("image", "text"):
-                if column in row:
-                    yield name, row[column]
-                    break
-            else:
-                yield None, next(iter(row.values())) if len(row) == 1 else row
-    finally:
-        options.preserve_order = before
+            yield entry
 
 
 # Streams that are stored in the run folder
 
 
-def store_inputs(stream: Stream, folder: Location) -> Chunks:
+def store_inputs(stream: Iterator[Any], folder: Location) -> Chunks:
     """Store inputs in the run folder, one chunk at a time, so that workers read them by number.
 
-    They come with a name or None: texts, paths, arrays, pictures, rows, or whole frames. No pickle
-    is written. The name of a chunk has the digest of its bytes; the fingerprint is that of the
-    inputs. Chunks of an earlier call are replaced.
+    They are texts, paths, arrays, pictures, rows, or whole frames. No pickle is written. The name
+    of a chunk has the digest of its bytes; the fingerprint is that of the inputs. Chunks of an
+    earlier call are replaced.
     """
     pa, pq = arrow()
     home, digest = folder / "inputs", hashlib.sha256()
     chunks: list[str] = []
     starts = [0]
-    for names, column, values in _chunks(stream, digest):
+    for column, values in _chunks(stream, digest):
         try:
             table = _table(pa, column, values)
         except (TypeError, ValueError, OverflowError) as error:  # pyarrow's errors are among these
             raise TypeError(f"{_UNLIKE} ({type(error).__name__}: {error}).") from error
         sink = pa.BufferOutputStream()
-        pq.write_table(table.append_column(_NAME, pa.array(names, type=pa.string())), sink)
+        pq.write_table(table, sink)
         chunks.append(write_checked(home, f"{len(chunks):06d}", sink.getvalue().to_pybytes()))
-        starts.append(starts[-1] + len(names))
+        starts.append(starts[-1] + len(values))
     if starts[-1] == 0:
         raise ValueError("`inputs` must not be empty; the iterator was empty.")
     for name in home.files().keys() - {*chunks}:
@@ -374,31 +348,30 @@ def store_inputs(stream: Stream, folder: Location) -> Chunks:
     )
 
 
-def _chunks(stream: Stream, digest: Any) -> Iterator[tuple[list[str | None], str, Any]]:
-    """Names, column and contents of chunks of limited size; adds the inputs to the digest."""
-    names: list[str | None] = []
+def _chunks(stream: Iterator[Any], digest: Any) -> Iterator[tuple[str, Any]]:
+    """Column and contents of chunks of limited size; adds the inputs to the digest."""
     values: list[Any] = []
     column, size = "", 0
-    for name, value in stream:
-        frame = is_frame(value)
-        if values and (frame or len(values) >= _COUNT or size >= _BYTES):
-            yield names, column, values
-            names, values, size = [], [], 0
-        digest.update(b"" if frame else _digest(value).encode())
-        for first in range(0, len(value) if frame else 0, _COUNT):
-            some = value.iloc[first : first + _COUNT]
-            digest.update(_digest(some).encode())
-            yield [None] * len(some), "", some
-        if not frame:
-            kind, content = _encode(value)
-            if values and kind != column:
-                raise TypeError(f"{_UNLIKE} (they are of several kinds).")
-            column = kind
-            names.append(name)
-            values.append(content)
-            size += len(content)
+    for value in stream:
+        if is_frame(value):
+            if values:
+                yield column, values
+                values, size = [], 0
+            for first in range(0, len(value), _COUNT):
+                some = value.iloc[first : first + _COUNT]
+                digest.update(_digest(some).encode())
+                yield "", some
+            continue
+        digest.update(_digest(value).encode())
+        kind, content = _encode(value)
+        if values and (kind != column or len(values) >= _COUNT or size >= _BYTES):
+            yield column, values
+            values, size = [], 0
+        column = kind
+        values.append(content)
+        size += len(content)
     if values:
-        yield names, column, values
+        yield column, values
 
 
 def _encode(value: Any) -> tuple[str, Any]:

@@ -73,11 +73,9 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     missing = count - sum(part < count for part in done)
     if missing:  # not listed, as a manifest may claim any number of parts
         found = sum(len(part_numbers(settings, part)) for part in done)
-        first = next(part for part in range(count) if part not in done)
         warn_user(
-            f"{location} has {found} of {settings['count']} inputs: part {first} "
-            f"{f'and {missing - 1} more are' if missing > 1 else 'is'} missing. "
-            "Call `eblime.explain_many`, or `eblime batch --resume`, again to finish the run."
+            f"{location} has {found} of {settings['count']} inputs: {missing} of {count} parts are "
+            "missing. Call `eblime.explain_many`, or `eblime batch --resume`, again to finish it."
         )
     return Run(location=location)
 
@@ -191,20 +189,18 @@ class Run:
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
         """One whole explanation, if the run has saved it; `target=None` is the first output."""
-        folder = self.location / "explanations"
-        if target is None:
-            kept = [name for name in folder.files() if name.startswith(f"{number}-")]
-            names = sorted(kept, key=lambda name: (len(name), name))  # 7-2 before 7-10
-        else:
-            names = [f"{number}-{target}.eblime"]
-        if not names or (folder / names[0]).kind() == "nothing":
+        kept = (self.location / "explanations").files()
+        own = (name for name in kept if name.startswith(f"{number}-"))
+        names = sorted(own, key=lambda name: (len(name), name))  # 7-2 before 7-10
+        name = f"{number}-{target}.eblime" if target is not None else next(iter(names), "")
+        if name not in kept:
             raise FileNotFoundError(
                 f"{self.location} has no explanation of input {number}; keep=True saves them."
             )
-        file = refuse_link(folder / names[0])
+        file = refuse_link(self.location / f"explanations/{name}")
         found, seed = unpack(file.read(), file), self.settings["seed"]
-        own = f"SeedSequence({seed}, spawn_key=({number},))"  # no other input has it
-        if (found.provenance.get("seed"), f"{number}-{found.target}.eblime") != (own, names[0]):
+        spawned = f"SeedSequence({seed}, spawn_key=({number},))"  # no other input has it
+        if (found.provenance.get("seed"), f"{number}-{found.target}.eblime") != (spawned, name):
             raise ValueError(
                 f"{file} must be the explanation of input {number} of this run; it belongs to "
                 "another input or output, or to another run. It was renamed or copied; remove it."

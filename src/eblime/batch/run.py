@@ -71,9 +71,9 @@ def explain_many(
         has an attribute `about`, a string or a dictionary, it is stored with the settings.
     inputs
         A folder of photos or .txt files, a .csv, .tsv, .parquet or .jsonl file, a folder of
-        .parquet files, the address of one of these in an object store, a frame, an array, any
-        sequence or iterable, or a Ray Dataset. Inputs that cannot be read by number are first
-        stored in the run folder, a chunk at a time.
+        .parquet files, the address of one of these in an object store, a frame, an array, or any
+        sequence or iterable, such as `dataset.iter_rows()` of Ray. Inputs that cannot be read by
+        number are first stored in the run folder, a chunk at a time.
     out
         The run folder, or an address such as s3://bucket/run; not the folder of the inputs.
     targets
