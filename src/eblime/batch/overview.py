@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -69,14 +69,17 @@ def overview(
         "run.html.j2",
         scripts=("download.js", "run.js"),
         heading=f"Run “{run.location.name}”",
-        summary=_summary(run, entries, r2_name, len(failures)),
+        done=entries["input"].nunique(),
+        count=run.settings["count"],
+        explanations=len(entries),
+        median=entries["r2"].median(),
+        rough=int((entries["r2"] < 0.5).sum()),
         classes=_by_class(entries) if regions else None,
         importances=importances,
         output=importances[0].output if importances else "",
         number=partial(format_number, digits=digits),
         prob=prob,
         r2_name=r2_name,
-        about_list=_about_list(len(entries), listed, links),
         outputs=sorted({row.label for row in listed})[:_OUTPUTS],
         listed=listed,
         links=links,
@@ -147,35 +150,6 @@ def _by_class(entries: Any) -> list[dict[str, Any]]:
     means = alike[["prediction", "r2", "certain"]].mean().assign(count=alike.size())
     ordered = means.sort_values("count", ascending=False, kind="stable").reset_index()
     return list(ordered.to_dict("records"))
-
-
-def _summary(run: Run, entries: Any, r2_name: str, failed: int) -> str:
-    """The run in two sentences."""
-    r2, inputs = entries["r2"], entries["input"].nunique()
-    said = f"{inputs} of {run.settings['count']} inputs explained, {failed} failed."
-    if r2.notna().any():
-        said += f" The median of the {r2_name} is {r2.median():.2f}"
-        rough = int((r2 < 0.5).sum())
-        said += (
-            f"; it is below one half for {rough} of {len(r2)} explanations, whose "
-            "importances are rough sketches."
-            if rough
-            else "."
-        )
-    return said
-
-
-def _about_list(count: int, listed: Sequence[Any], links: Mapping[Any, Any]) -> str:
-    """Which explanations are listed, and which have pages."""
-    said = "At first the worst fits come first; a heading sorts by its column."
-    if len(listed) < count:
-        said = (
-            f"{len(listed):,} of {count:,} explanations: the {_LISTED // 2:,} worst fits, and the "
-            f"first ones. {said}"
-        )
-    if links and len(links) < len(listed):
-        said += " Only some have pages: a run saves its first explanations, or all with keep=True."
-    return said
 
 
 def _pages(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from scipy import stats
 from eblime import registry
 from eblime._checks import check_level
 from eblime._text import name_outputs
-from eblime._types import FloatArray, IntArray
+from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
     DETAILS,
@@ -30,7 +30,7 @@ from eblime.batch.folder import (
 )
 from eblime.batch.location import Location, arrow, refuse_link
 from eblime.core.fit_quality import ROUNDING
-from eblime.core.overall import Overall, Sample, overall_each, overall_interval, pool_fits
+from eblime.core.overall import Overall, overall_each, overall_interval, pool_fits
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpack
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
-MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
-_GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 _BLOCK = 100_000  # rows read at a time
 _ESTIMATES = ["input", "target", "label", "prediction", "place", "feature"]
 _ESTIMATES += ["mean", "sd", "estimate", "se"]
@@ -242,8 +240,7 @@ class Run:
 
         The intervals are about these inputs, each explained with infinitely many masks. They do not
         predict other inputs. Several outputs of one input are averaged, as if their errors were the
-        same; use `by="label"` to keep classes apart. Of a run with more than 2,000 inputs, a sample
-        is fitted, and corrected by the mean absolute estimate of all.
+        same; use `by="label"` to keep classes apart.
 
         With fewer masks than features there are no least-squares estimates. Posterior means and
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
@@ -337,26 +334,16 @@ class Run:
         """
         import pandas as pd
 
-        count = int(self.settings["count"])
-        (columns, group_of), names = _grouping(by, count), ["group", "feature"]
-        share = min(1.0, MOST / max(count, 1))
-        kept, totals = [], []
+        columns, group_of = _grouping(by, int(self.settings["count"]))
+        kept = []
         for rows in self._blocks([*_ESTIMATES, *columns]):
             if labels is not None:
                 labels.update(rows["label"][rows["place"] == 0])
-            table = _estimates(rows.assign(group=group_of(rows)))
-            table = table if only is None else table[np.isin(table["input"], only)]
-            weight, estimate = table["weight"], table["estimate"]
-            sums = table[names].assign(
-                weight=weight,
-                size=weight * estimate.abs(),
-                signed=weight * estimate,
-                variance=(weight * table["se"]) ** 2,
-            )
-            totals.append(sums.groupby(names, sort=False).sum())
-            kept.append(table[(table["input"] * _GOLDEN) % 1.0 < share])
-        sums = pd.concat(totals).groupby(level=names, sort=False).sum()
-        return _fit_features(np.random.default_rng(seed), pd.concat(kept), sums, share)
+            kept.append(_estimates(rows.assign(group=group_of(rows))))
+        table = pd.concat(kept)
+        if only is not None:
+            table = table[np.isin(table["input"], only)]
+        return _fit_features(np.random.default_rng(seed), table)
 
     def plot(self, kind: str = "beeswarm", *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the importances of all inputs; returns matplotlib Axes.
@@ -404,8 +391,8 @@ def _rounding(rows: Any, estimate: Any) -> Any:
     return np.maximum(_SINGLE * largest, ROUNDING * rows["prediction"].abs())
 
 
-def _fit_features(rng: np.random.Generator, rows: Any, sums: Any, share: float) -> Found:
-    """The fits to a sample of the inputs, corrected by the means of all; all features at once.
+def _fit_features(rng: np.random.Generator, rows: Any) -> Found:
+    """The fits of all features at once.
 
     An input has several rows if several outputs were explained, or if a word occurs twice. Its
     first rows are fitted together, then its second rows, and so on.
@@ -413,45 +400,17 @@ def _fit_features(rng: np.random.Generator, rows: Any, sums: Any, share: float) 
     columns = [rows[name].to_numpy() for name in ("estimate", "se", "weight")]
     places = rows.groupby(["group", "feature", "turn"], sort=False).indices
     keys = sorted(places, key=lambda key: int(places[key][0]))  # in the order of the run
-    samples = {key: tuple(column[places[key]] for column in columns) for key in keys}
-    turns: dict[tuple[Any, Any], list[Overall]] = {}
-    parts: dict[tuple[Any, Any], list[Sample]] = {}
-    for key, fit in zip(samples, overall_each(rng, list(samples.values())), strict=True):
-        turns.setdefault(key[:2], []).append(fit)
-        parts.setdefault(key[:2], []).append(samples[key])
-    found: Found = {}
-    for (group, feature), fits in turns.items():
-        sample = parts[group, feature]
-        weights = np.array([weight.sum() for _, _, weight in sample])
-        fit = pool_fits(fits, weights / weights.sum())
-        if share < 1:
-            both = [np.concatenate(arrays) for arrays in zip(*sample, strict=True)]
-            fit = _correct(rng, fit, both, sums.loc[(group, feature)])
-        found.setdefault(group, {})[feature] = fit
+    samples = [tuple(column[places[key]] for column in columns) for key in keys]
+    turns: dict[tuple[Any, Any], list[tuple[Overall, float]]] = defaultdict(list)
+    for (group, feature, _), sample, fit in zip(
+        keys, samples, overall_each(rng, samples), strict=True
+    ):
+        turns[group, feature].append((fit, sample[2].sum()))
+    found: Found = defaultdict(dict)
+    for (group, feature), pairs in turns.items():
+        fits, sums = zip(*pairs, strict=True)
+        found[group][feature] = pool_fits(fits, np.array(sums) / sum(sums))
     return found
-
-
-def _correct(
-    rng: np.random.Generator, fit: Overall, sample: Sequence[FloatArray], sums: Any
-) -> Overall:
-    """The fit to a sample, moved by the difference between the mean |estimate| of all and its own.
-
-    The draws also get the error that is left: noise adds about min(|estimate|, se) to |estimate|,
-    which differs from input to input.
-    """
-    estimate, se, weight = sample
-    n = float(sums["weight"])
-    moved = float(sums["size"]) / n - float(np.average(np.abs(estimate), weights=weight))
-    noise = np.minimum(se, np.abs(estimate)).std() / np.sqrt(fit.n)
-    size = fit.size + moved + noise * rng.standard_normal(fit.size.shape)
-    repeats = np.sqrt(len(se) / fit.n)  # rows of the same input count as equal
-    return replace(
-        fit,
-        size=np.maximum(size, 0.0),
-        mean=float(sums["signed"]) / n,
-        mean_se=float(np.sqrt(sums["variance"])) / n * repeats,
-        n=round(n),
-    )
 
 
 def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
