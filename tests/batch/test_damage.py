@@ -236,17 +236,6 @@ def test_a_small_part_that_unpacks_to_too_much_is_refused(run, monkeypatch):
         read_table(Location.of(run), run_id(run), name)
 
 
-def test_a_part_that_was_written_twice_is_read_once(run, finished, explainer):
-    """As by a worker of a Ray node that was lost, and by the worker that replaced it."""
-    path = part_file(run, 1)
-    table = pq.read_table(path)
-    forge(run, table, compression="gzip")
-
-    pd.testing.assert_frame_equal(eblime.open_run(run).frame(), finished[1], check_exact=True)
-    eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
-    assert len(list(run.glob("part-*"))) == 2
-
-
 def test_a_flipped_bit_in_the_manifest_is_detected(run):
     """Settings are either unchanged or refused."""
     path, chance = run / "manifest.json", random.Random(6)

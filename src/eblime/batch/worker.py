@@ -1,4 +1,4 @@
-"""A worker explains the inputs of a part and writes the part.
+"""A worker explains the inputs of a part.
 
 The result depends on the run's settings and the part's number alone.
 """
@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
@@ -18,18 +19,16 @@ import numpy as np
 
 from eblime import registry
 from eblime._digest import UnknownContentError, digest_of
-from eblime._repr import brief_repr, short_repr
+from eblime._repr import short_repr
 from eblime._text import printable
 from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import (
     Rows,
-    count_failures,
     map_ahead,
     part_files,
     part_numbers,
     read_part,
     rows_of_input,
-    write_part,
 )
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location, arrow
@@ -107,43 +106,26 @@ class Worker:
             _compare_model(worker)
         return worker
 
-    def do_parts(self, parts: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Do parts; yields (part, number of failed inputs) after each.
+    def do_parts(self, parts: Sequence[int]) -> Iterator[tuple[int, Rows]]:
+        """The rows of each part, as it is finished.
 
-        Threads keep a GPU busy: they read inputs ahead of it, fit and write behind it, and it goes
-        on with the next part while one is finished.
+        Threads keep a GPU busy: they read inputs ahead of it and fit behind it, and it goes on with
+        the next part while one is finished.
         """
         asked_first = scores_of(self.job.settings["targets"], self.explainer.labels)
         busy = on_gpu(self.explainer) and not asked_first
         ahead = max(2, min(8, available_cores() - 1)) if busy else 0
         with ThreadPoolExecutor(ahead) if ahead else Inline() as pool:
             for span in [parts] if ahead else [[part] for part in parts]:
-                explained = self._explain_parts(span, pool, ahead)
-                yield from map_ahead(pool, self._write, explained, ahead, eager=True)
-
-    def _explain_parts(
-        self, parts: Sequence[int], pool: Executor, ahead: int
-    ) -> Iterator[tuple[int, Rows]]:
-        """The rows of each part, as it is finished."""
-        owner = {n: part for part in parts for n in part_numbers(self.job.settings, part)}
-        left = Counter(owner.values())
-        rows = defaultdict[int, Rows](list)
-        for found in self.explain_inputs([*owner], pool, ahead):
-            for number, some in found.items():
-                part = owner[number]
-                rows[part] += some
-                left[part] -= 1
-                if not left[part]:
-                    yield part, sorted(rows.pop(part), key=lambda row: row["input"])
-
-    def _write(self, done: tuple[int, Rows]) -> tuple[int, int]:
-        part, rows = done
-        write_part(self.job.folder, self.job.run, part, rows, self.about)
-        return part, count_failures(rows)
-
-    def explain_input(self, number: int) -> Rows:
-        """The rows of one input."""
-        return [row for found in self.explain_inputs([number]) for row in found.get(number, [])]
+                owner = {n: part for part in span for n in part_numbers(self.job.settings, part)}
+                left = Counter(owner.values())
+                rows = defaultdict[int, Rows](list)
+                for number, some in self.explain_inputs([*owner], pool, ahead):
+                    part = owner[number]
+                    rows[part] += some
+                    left[part] -= 1
+                    if not left[part]:
+                        yield part, sorted(rows.pop(part), key=lambda row: row["input"])
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
@@ -175,10 +157,10 @@ class Worker:
 
     def explain_inputs(
         self, numbers: Sequence[int], pool: Executor | None = None, ahead: int = 0
-    ) -> Iterator[dict[int, Rows]]:
-        """The rows of inputs by number; those that share model calls come together."""
+    ) -> Iterator[tuple[int, Rows]]:
+        """Numbers and rows of inputs, as they end."""
         number_of: dict[Session, int] = {}
-        unread: dict[int, Result] = {}
+        unread: list[tuple[int, Rows]] = []
         pool = pool or Inline()
 
         def sessions() -> Iterator[Session]:
@@ -188,18 +170,20 @@ class Worker:
                     number_of[session] = number
                     yield session
                 else:
-                    unread[number] = session
+                    unread.append((number, self.rows(number, session)))
 
-        def conclude(ended: Sequence[Session]) -> dict[int, Rows]:
+        def conclude(ended: Sequence[Session]) -> list[tuple[int, Rows]]:
             fit_together(ended)
-            results = {number_of.pop(session): _attempt(explanations, session) for session in ended}
-            return {number: self.rows(number, found) for number, found in results.items()}
+            results = [(number_of.pop(each), _attempt(explanations, each)) for each in ended]
+            return [(number, self.rows(number, found)) for number, found in results]
 
         together = ahead or group_size(self.loop)
         keeps = lambda error: isinstance(error, Exception)  # noqa: E731
         ends = drive(sessions(), ask, together=together, pool=pool, keeps=keeps)
-        for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [{}]):
-            yield found | {n: self.rows(n, unread.pop(n)) for n in [*unread]}
+        for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [[]]):
+            yield from found
+            while unread:
+                yield unread.pop()
 
     def begin(self, number: int) -> Session:
         """Read an input and choose the first masks; the seed depends on the input alone."""
@@ -327,16 +311,10 @@ def explainer_settings(explainer: Any) -> dict[str, str]:
     found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
     if calls.max_calls is not None:
         found["max_calls"] = str(calls.max_calls)
-    for entry in fields(explainer):
-        value = getattr(explainer, entry.name)
-        if entry.name == "labels" and value is not None:
-            named = sorted(value.items()) if isinstance(value, Mapping) else enumerate(value)
-            value = [(int(column), str(label)) for column, label in named]
-        if entry.name == "settings":  # of a domain
-            value = dict(sorted(value.items()))
-        if entry.init and entry.name not in _LEFT_OUT:
-            found[entry.name] = setting_text(value)
-    return found
+    names = (entry.name for entry in fields(explainer) if entry.init)
+    return found | {
+        name: setting_text(getattr(explainer, name)) for name in names if name not in _LEFT_OUT
+    }
 
 
 def setting_text(value: Any) -> str:
@@ -344,13 +322,9 @@ def setting_text(value: Any) -> str:
 
     The digest has the code of functions. If the content cannot be read, there is none.
     """
-    if value is None or isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
-    if isinstance(value, str) and len(value) <= _SHOWN:
-        return repr(value)
-    try:
-        digest = digest_of(value, code=True)[:16]
-    except UnknownContentError:
-        digest = ""
-    words = short_repr(value)
-    return f"{words if len(words) <= _SHOWN else brief_repr(value)} {digest}".strip()
+    words = short_repr(value)[:_SHOWN]
+    with suppress(UnknownContentError):
+        words += f" {digest_of(value, code=True)[:16]}"
+    return words

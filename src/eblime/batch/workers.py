@@ -1,7 +1,7 @@
 """Where parts are done: in the calling process, in other processes, or in actors of Ray.
 
-The same functions write the parts everywhere, so each engine can resume the run of the other. With
-Ray, every node must see the run folder: on a shared file system, or in an object store.
+The calling process writes the parts, so each engine can resume the run of the other. With Ray,
+every node must see the run folder: on a shared file system, or in an object store.
 
 A part whose worker crashes or hangs is done again, one input at a time. An input is recorded as
 failed only if it crashes or hangs alone, so a worker that is killed by accident costs time but no
@@ -30,11 +30,12 @@ from typing import Any, Literal
 
 from eblime._checks import check_choice, check_count, check_number
 from eblime._threads import available_cores, free_memory, limit_threads
-from eblime.batch.folder import Rows, count_failures, part_numbers, rows_of_input, write_part
+from eblime.batch.folder import Rows, count_failures, part_numbers, rows_of_input
 from eblime.batch.worker import Job, Worker, on_gpu
 from eblime.explainers.base import BaseExplainer
 
 Count = int | Literal["auto"]
+Done = tuple[int, Rows, Mapping[str, str]]  # a part, its rows, the settings of its explainer
 TRIES = 3  # deaths of workers that were starting
 GROWTH = 1 << 30  # bytes that a worker may grow after its first task before it is replaced
 _LOOK = 0.5  # seconds between checks for workers that are late
@@ -84,16 +85,12 @@ class Workers:
             raise ValueError("`cpus` and `gpus` are for `engine` 'ray'.")
 
 
-class WorkerStartError(RuntimeError):
-    """No worker can be started, or the explainer cannot be created in it."""
-
-
 class WorkerCrash(RuntimeError):
     """A worker's process has ended; the message is "", or how it did in parentheses."""
 
 
-def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Iterator[tuple[int, int]]:
-    """Do parts; yields (part, number of failed inputs) after each. Without parts, check a model."""
+def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Iterator[Done]:
+    """Do parts; yields each as it is done. Without parts, check a model."""
     start: Callable[[], Handle]
     if workers.engine == "ray":
         ray = _ray()
@@ -104,7 +101,8 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Iterator[tuple
     else:
         count = workers.count if workers.count != "auto" else _worker_count(job, len(parts))
         if not parts or (count == 1 and workers.timeout is None):
-            yield from Worker.start(job).do_parts(parts)
+            worker = Worker.start(job)
+            yield from ((part, rows, worker.about) for part, rows in worker.do_parts(parts))
             return
         start = partial(_Process, _pack(job, pickle.dumps), max(1, available_cores() // count))
     alone = threading.Event()
@@ -113,10 +111,10 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Iterator[tuple
     for lane in lanes:
         idle.put(lane)
 
-    def do_part(part: int) -> tuple[int, int]:
+    def do_part(part: int) -> Done:
         lane = idle.get()
         try:
-            return part, lane.do_part(part)
+            return part, lane.do_part(part), lane.about
         finally:
             idle.put(lane)
 
@@ -168,35 +166,34 @@ class _Lane:
         self._alone = alone  # set if parts need longer than the timeout, though no input does
         self._worker: Handle | None = None
         self._closed = False
-        self._about: Mapping[str, str] = {}  # the settings of the explainer
+        self.about: Mapping[str, str] = {}  # the settings of the explainer
         self._memory = 0  # bytes held after the first task
 
-    def do_part(self, part: int) -> int:
-        """Do a part, one input at a time if need be; returns how many inputs failed."""
+    def do_part(self, part: int) -> Rows:
+        """The rows of a part, which is done one input at a time if need be."""
         late = False
         if not self._alone.is_set():
             try:
-                return int(self._ask("do_part", part))
+                return list(self._ask("do_part", part))
             except (WorkerCrash, TimeoutError) as error:
                 late = isinstance(error, TimeoutError)
         rows: Rows = []
         for number in part_numbers(self._job.settings, part):
             try:
                 rows += self._ask("do_input", number)
-            except (WorkerCrash, TimeoutError) as error:
-                failure: Exception
-                if isinstance(error, TimeoutError):
-                    limit = f"the timeout of {self._job.timeout:g} s"
-                    failure = TimeoutError(f"This input was not explained within {limit}.")
-                else:
-                    failure = RuntimeError(f"The worker process crashed{error} on this input.")
-                name, prob = self._job.name(number), self._job.settings["prob"]
-                rows += rows_of_input(number, name, failure, prob)
-        write_part(self._job.folder, self._job.run, part, rows, self._about)
-        failed = count_failures(rows)
-        if late and not failed:
+            except WorkerCrash as error:
+                text = f"The worker process crashed{error} on this input."
+                rows += self._failed(number, RuntimeError(text))
+            except TimeoutError:
+                limit = f"the timeout of {self._job.timeout:g} s"
+                text = f"This input was not explained within {limit}."
+                rows += self._failed(number, TimeoutError(text))
+        if late and not count_failures(rows):
             self._alone.set()
-        return failed
+        return rows
+
+    def _failed(self, number: int, error: Exception) -> Rows:
+        return rows_of_input(number, self._job.name(number), error, self._job.settings["prob"])
 
     def _ask(self, what: str, number: int) -> Any:
         """Have a task done by the worker, or by a new one."""
@@ -220,7 +217,7 @@ class _Lane:
             if self._closed:  # which killed no worker, or this one
                 break
             try:
-                self._about, self._memory = worker.ask("begin", *worker.sent), 0
+                self.about, self._memory = worker.ask("begin", *worker.sent), 0
                 return worker
             except WorkerCrash as error:
                 crash = error
@@ -228,7 +225,7 @@ class _Lane:
         if self._closed:
             self._drop()
             raise CancelledError
-        raise WorkerStartError(
+        raise RuntimeError(
             f"Worker processes died {TRIES} times while they started{crash}. Is the call in a "
             'script under `if __name__ == "__main__":`? Does the model crash or run out of memory '
             "while it is loaded?"
@@ -258,18 +255,19 @@ class _Server:
             self._worker = Worker.start(pickle.loads(packed))
         except Exception as error:
             text = str(error) or type(error).__name__
-            raise WorkerStartError(f"The explainer cannot be created in a worker: {text}") from None
+            raise RuntimeError(f"The explainer cannot be created in a worker: {text}") from None
         limit_threads(threads)  # for libraries that the model has loaded, too
         return dict(self._worker.about)
 
-    def do_part(self, part: int) -> tuple[int, int]:
-        """Explain and write a part; returns how many inputs failed, and the bytes held."""
-        [(_, failed)] = self._worker.do_parts([part])
-        return failed, _memory_held()
+    def do_part(self, part: int) -> tuple[Rows, int]:
+        """The rows of a part, and the bytes held."""
+        [(_, rows)] = self._worker.do_parts([part])
+        return rows, _memory_held()
 
     def do_input(self, number: int) -> tuple[Rows, int]:
         """The rows of an input, and the bytes held."""
-        return self._worker.explain_input(number), _memory_held()
+        [(_, rows)] = self._worker.explain_inputs([number])
+        return rows, _memory_held()
 
 
 def _memory_held() -> int:
@@ -338,7 +336,7 @@ def _serve(pipe: Any) -> None:
             try:
                 found = getattr(server, what)(*args)
             except Exception as error:
-                known = type(error).__module__ == "builtins" or isinstance(error, WorkerStartError)
+                known = type(error).__module__ == "builtins"
                 found = error if known else RuntimeError(f"{type(error).__name__}: {error}")
             pipe.send(found)
 
