@@ -367,7 +367,7 @@ def write_part(
     write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes(), run)
 
 
-def read_parquet(content: bytes, columns: list[str] | None = None) -> Any:
+def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
     """A Parquet file in memory as an Arrow table.
 
     A file that unpacks to much more than its own size is refused. A thread that still holds
@@ -414,7 +414,7 @@ def map_ahead(
         yield waiting.popleft().result()
 
 
-def read_table(folder: Location, run: str, name: str, columns: list[str] | None = None) -> Any:
+def read_table(folder: Location, run: str, name: str, columns: Sequence[str] | None = None) -> Any:
     """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
     table = read_parquet(read_checked(folder / name, run), columns)
     if {*table.schema} != {f for f in part_schema() if columns is None or f.name in columns}:

@@ -90,8 +90,6 @@ class Location:
                 self.local_path.mkdir(parents=True, exist_ok=True)
             except FileExistsError as error:
                 raise NotADirectoryError(f"{self} must be a folder; it is a file.") from error
-            if not os.access(self.local_path, os.W_OK):
-                raise PermissionError(f"{self} must be a folder that can be written to.")
 
     def kind(self) -> str:
         """What exists there: a "file", a "folder" or "nothing"."""

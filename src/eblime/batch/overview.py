@@ -123,7 +123,7 @@ def _listed(run: Run, entries: Any) -> Any:
         both = pd.concat([worst[: _LISTED // 2], entries]).drop_duplicates(_OWN)
         worst = both[:_LISTED].sort_values("r2", kind="stable")
     wanted = [*_OWN, "name", "feature", "value", "mean", "low", "high"]
-    rows = pd.concat([p[p["input"].isin(worst["input"])] for p in run.pieces(wanted)])
+    rows: Any = pd.concat([p[p["input"].isin(worst["input"])] for p in run.pieces(wanted)])
     names = rows.drop_duplicates("input").set_index("input")["name"]
     largest = rows.iloc[np.argsort(-rows["mean"].abs().to_numpy(), kind="stable")]
     top: dict[tuple[int, int], list[tuple[str, float, str]]] = defaultdict(list)

@@ -69,11 +69,8 @@ class Job:
     until: Stop | None = None  # the rule that ends the questions about an input
 
     def name(self, number: int) -> str:
-        """The name of an input; its number if the name cannot be read."""
-        try:
-            return printable(self.inputs.name(number))
-        except Exception:
-            return str(number)
+        """The name of an input."""
+        return printable(self.inputs.name(number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +126,8 @@ class Worker:
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
-        failed = isinstance(found, Exception)
-        results = found if failed else found.values()
-        if not failed and (most := self._most_kept(number)):
+        results: Any = found if isinstance(found, Exception) else [*found.values()]
+        if not isinstance(found, Exception) and (most := self._most_kept(number)):
             for explanation in results:
                 packed = pack(explanation)
                 if len(packed) < most:

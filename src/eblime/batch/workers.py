@@ -19,7 +19,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ class WorkerCrash(RuntimeError):
     """A worker's process has ended; the message is "", or how it did in parentheses."""
 
 
-def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Iterator[Done]:
+def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done]:
     """Do parts; yields each as it is done. Without parts, check a model."""
     start: Callable[[], Handle]
     if workers.engine == "ray":
