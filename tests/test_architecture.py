@@ -138,7 +138,7 @@ ALLOWED = {
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
         *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
-        *("numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
+        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {
