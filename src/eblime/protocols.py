@@ -186,10 +186,9 @@ class RenderingModel(Protocol):
     def scorer(self, scene: Composite) -> AbstractContextManager[Any]:
         """Open the model for one scene; changes to the model are undone on exit.
 
-        The context has `launch(masks)`, the scores (n, outputs): an array, or an object with a
-        `shape` that can be indexed and becomes an array, which waits for a GPU; and the attributes
-        `overlaps` (whether a batch may be launched while another runs) and `sizes` (batch sizes
-        worth trying, increasing).
+        The context has `launch(masks)`, the scores (n, outputs): an array, or an object that
+        becomes one when a GPU has computed it; and the attributes `overlaps` (whether a batch may
+        be launched while another runs) and `sizes` (batch sizes worth trying, increasing).
         """
 
 

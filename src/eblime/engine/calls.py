@@ -7,14 +7,13 @@ import os
 import random
 import sys
 import time
-from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from threading import TIMEOUT_MAX, Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eblime._checks import HUGE, check_count, check_number
 from eblime._types import FloatArray, IntArray
@@ -76,10 +75,7 @@ class Retry:
 
     def pause(self, failures: int) -> float:
         """Seconds to wait after so many failures."""
-        try:
-            seconds = self.wait * float(self.factor) ** (failures - 1)
-        except OverflowError:
-            seconds = self.wait and self.longest
+        seconds = self.wait * float(self.factor) ** min(failures - 1, 30)
         return float(min(self.longest, seconds * (1 + self.jitter * random.random())))
 
     def again(self, error: Exception, failures: int) -> bool:
@@ -211,18 +207,14 @@ def model_error(rows: IntArray | int, error: BaseException, note: str = "") -> M
 
 
 def check_scores(
-    returned: Any,
-    rows: IntArray | int,
-    *,
-    width: int | None = None,
-    columns: Sequence[int] = (),
+    returned: NDArray[Any], rows: IntArray | int, outputs: int | None = None
 ) -> FloatArray:
     """The scores of perturbed inputs by number, or of n inputs: (n, outputs), checked.
 
-    `width` is the number of outputs, if known; `columns` are those to keep, all if empty.
+    A copy: the model may fill the same array again at its next call. `outputs` is their number, if
+    it is known.
     """
-    n = rows if isinstance(rows, int) else len(rows)
-    shape = tuple(getattr(returned, "shape", None) or np.shape(returned))
+    n, shape = rows if isinstance(rows, int) else len(rows), returned.shape
     if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
         raise ModelError(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
@@ -230,25 +222,19 @@ def check_scores(
             + (" Return one score per output, such as a mean over pixels." if shape[2:] else "")
             + (f" {_BATCH}" if shape == () else "")
         )
-    outputs = 1 if len(shape) == 1 else shape[1]
-    if width is not None and outputs != width:
+    scores = np.array(returned, dtype=np.float64).reshape(n, -1)
+    if outputs is not None and scores.shape[1] != outputs:
         raise ModelError(
-            f"The model must return as many outputs for every mask; it returned {width} for the "
-            f"input itself and {outputs} for {_place(rows)}."
+            f"The model must return as many outputs for every mask; it returned {outputs} before, "
+            f"and {scores.shape[1]} for {_place(rows)}."
         )
-    try:
-        found = returned[:, list(columns)] if columns and len(shape) == 2 else returned
-        # a copy: the model may fill the same array again at its next call
-        scores = np.array(found, dtype=np.float64).reshape(n, -1)
-    except Exception as error:
-        raise model_error(rows, error) from error
     if not max(scores.max(), -scores.min()) <= HUGE:  # never so with a NaN
         row, column = (int(index) for index in np.argwhere(~(np.abs(scores) <= HUGE))[0])
         limit = f", at most {HUGE:g} in size" if np.isfinite(scores[row, column]) else ""
         where = _place(rows if isinstance(rows, int) else rows[row : row + 1])
         raise ModelError(
-            f"The model must return finite scores{limit}; for {where} output "
-            f"{columns[column] if columns else column} is {scores[row, column]}."
+            f"The model must return finite scores{limit}; for {where} output {column} is "
+            f"{scores[row, column]}."
         )
     return scores
 
@@ -286,30 +272,36 @@ class Caller:
 
     def start(self, batch: Any, n: int) -> Future[Any]:
         """`answer` in the background."""
-        self.count(batch.n_inputs if isinstance(batch, MeanBatch) else n)
-        return in_thread(partial(self.answer, counted=True), batch, n)
+        if isinstance(batch, MeanBatch):
+            n = batch.n_inputs
+        self.count(n)
+        return in_thread(self._answer, batch, n)
 
-    def answer(self, batch: Any, n: int, *, counted: bool = False) -> Any:
+    def answer(self, batch: Any, n: int) -> Any:
         """What the model returns for a batch of n inputs, after as many tries as allowed."""
         if isinstance(batch, MeanBatch):
-            every = self.answer(batch.inputs, batch.n_inputs, counted=counted)
-            return batch.means(check_scores(as_scores(every), batch.n_inputs))
-        if not counted:
-            self.count(n)
-        failures = 0
+            n = batch.n_inputs
+        self.count(n)
+        return self._answer(batch, n)
+
+    def _answer(self, batch: Any, n: int) -> Any:
+        """`answer` for n inputs that the model gets, the first try of which is counted."""
+        if isinstance(batch, MeanBatch):
+            return batch.means(check_scores(as_scores(self._answer(batch.inputs, n)), n))
+        retry, failures = self._retry, 0
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                return self._call(batch if self._retry is None else copy_of(batch))
+                return self._call(batch if retry is None else copy_of(batch))
             except Exception as error:
                 failures += 1
-                if self._retry is None or not self._retry.again(error, failures):
+                if retry is None or not retry.again(error, failures):
                     raise
                 try:
                     self.count(n)
                 except OverBudgetError as over:
                     raise over from error
-                pause = max(self._retry.pause(failures), _retry_after(error))
+                pause = max(retry.pause(failures), _retry_after(error))
                 time.sleep(min(pause, TIMEOUT_MAX))
 
     def _call(self, batch: Any) -> Any:
@@ -317,9 +309,8 @@ class Caller:
         model, timeout = self.model, self.calls.timeout
         if timeout is None:
             return model(batch)
-        if isinstance(model, AsyncModel):
-            return wait_for(model.submit(batch), timeout)
-        return wait_for(in_thread(model, batch), timeout)
+        is_async = isinstance(model, AsyncModel)
+        return wait_for(model.submit(batch) if is_async else in_thread(model, batch), timeout)
 
 
 def call_model(caller: Caller, batch: Any, n: int) -> FloatArray:

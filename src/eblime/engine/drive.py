@@ -6,7 +6,6 @@ One input, many inputs that share model calls, and a GPU that must stay busy tak
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -122,7 +121,8 @@ def _ask_group(
     try:
         return [*ask(group)]
     except BaseException as error:
-        if not keeps(error):
+        shared = len(group) > 1 and isinstance(error, Exception)
+        if not (shared or keeps(error)):
             raise
         if len(group) == 1:
             group[0].fail(error)
@@ -143,26 +143,24 @@ def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException]
 
 def run(session: Session, progress: Progress = None) -> None:
     """Ask the model, which is opened once, until a session has all its answers."""
-    state, question, done = session.state, session.question, 0
+    state, question = session.state, session.question
     assert question is not None
-    known = 0 if question.before is None else len(question.before)
-    total = question.expected - known
+    known, total = state.first.n_masks, question.expected - state.first.n_masks
 
     def report(n: int) -> None:
-        nonlocal done
-        done += n
         assert session.question is not None
+        done = session.state.first.n_masks - known + n
         show(done, total=session.question.expected - known)
 
     def ask_it(group: Sequence[Session]) -> list[Reply]:
         assert session.question is not None
-        report(0)
         return [model.answer(session.question)]
 
     with (
         progress_reporter(progress, total, unit="mask", what="asking the model") as show,
         open_model(state.settings, state.subject.scene, report) as model,
     ):
+        report(0)
         for _ in drive([session], ask_it):
             pass
 
@@ -171,50 +169,29 @@ def ask(sessions: Sequence[Session]) -> list[Reply]:
     """The replies to sessions of one explainer: alone in batches of its own, several in one call.
 
     Their numbers are the same either way: the score of a row must not depend on the other rows of
-    its batch. Stored answers are not asked again.
+    its batch. Stored answers are not asked again. Each is asked alone if its calls are limited.
     """
-    questions = [session.question for session in sessions if session.question is not None]
     settings = sessions[0].state.settings
-    if len(questions) == 1:
-        return [answer(settings, sessions[0].state.subject.scene, questions[0])]
+    questions = [session.question for session in sessions if session.question is not None]
+    if len(questions) == 1 or settings.calls.max_calls is not None:
+        scenes = [session.state.subject.scene for session in sessions]
+        return [answer(settings, *pair) for pair in zip(scenes, questions, strict=True)]
     with open_cache(settings) as section_of:
-        pending = [
-            PendingReply(question, section_of(question.neighbourhood)) for question in questions
-        ]
-        asking = [reply for reply in pending if len(reply.again) or len(reply.asked)]
-        replied = dict(zip(map(id, asking), _enter_scores(settings, asking), strict=True))
-    sent = [replied.get(id(reply), (0, 0)) for reply in pending]
-    return [
-        reply.complete(batch_size=size, calls=calls)
-        for reply, (size, calls) in zip(pending, sent, strict=True)
-    ]
-
-
-def _enter_scores(settings: LoopSettings, pending: Sequence[PendingReply]) -> list[tuple[int, int]]:
-    """Ask what the pending ask about; returns the size of each, and its inputs in all attempts."""
-    rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
-    batches = [d.question.neighbourhood.inputs(some) for d, some in zip(pending, rows, strict=True)]
-    try:
-        joined = [(join_batches(batches), pending)] if batches else []
-    except (TypeError, ValueError):  # such as arrays of different lengths
-        joined = [(batch, [reply]) for batch, reply in zip(batches, pending, strict=True)]
-    found = []
-    for batch, group in joined:
-        sizes = [len(reply.again) + len(reply.asked) for reply in group]
-        tries = [
-            reply.question.budget // size
-            for reply, size in zip(group, sizes, strict=True)
-            if reply.question.budget is not None
-        ]
-        limit = sum(sizes) * min(tries) if tries else sys.maxsize
-        caller = Caller(settings.model, settings.calls, limit)
-        scores = call_model(caller, batch, sum(sizes))
-        for reply, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
-            n = len(reply.again)
-            reply.check_again(some[:n])
-            reply.enter(slice(0, len(reply.asked)), some[n:])
-            found.append((len(some), len(some) * caller.sent // sum(sizes)))
-    return found
+        pending = [PendingReply(one, section_of(one.neighbourhood)) for one in questions]
+        rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
+        ends = np.cumsum([len(some) for some in rows])
+        caller, total = Caller(settings.model, settings.calls), int(ends[-1])
+        inputs = [q.neighbourhood.inputs(r) for q, r in zip(questions, rows, strict=True) if len(r)]
+        scores = call_model(caller, join_batches(inputs), total) if total else np.empty((0, 1))
+        replies = []
+        for reply, own in zip(pending, np.split(scores, ends[:-1]), strict=True):
+            again, asked = np.split(own, [len(reply.again)])
+            reply.check_again(again)
+            if len(asked):
+                reply.enter(slice(0, len(asked)), asked)
+            calls = len(own) * caller.sent // max(total, 1)
+            replies.append(reply.complete(batch_size=len(own), calls=calls))
+        return replies
 
 
 def group_size(settings: LoopSettings) -> int:

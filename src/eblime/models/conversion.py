@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from eblime._warn import warn_user
+from eblime.protocols import MeanBatch
 
 
 def descends(thing: Any, package: str, name: str) -> bool:
@@ -70,6 +71,9 @@ def join_batches(batches: Sequence[Any]) -> Any:
     first = batches[0]
     if len(batches) == 1:
         return first
+    if isinstance(first, MeanBatch):
+        inputs = join_batches([batch.inputs for batch in batches])
+        return MeanBatch(inputs=inputs, sizes=np.concatenate([batch.sizes for batch in batches]))
     if isinstance(first, list):
         return [entry for batch in batches for entry in batch]
     if isinstance(first, np.ndarray):

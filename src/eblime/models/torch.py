@@ -337,16 +337,6 @@ class ScoresOnTheWay:
         copy.copy_(scores, non_blocking=True)
         return cls(scores=copy, ready=torch.cuda.current_stream(scores.device).record_event())
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, outputs)."""
-        return tuple(self.scores.shape)
-
-    def __getitem__(self, key: Any) -> NDArray[Any]:
-        """Some scores, when they have arrived."""
-        some: NDArray[Any] = np.asarray(self)[key]
-        return some
-
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
         """All scores, when they have arrived."""
         self.ready.synchronize()
