@@ -167,16 +167,13 @@ def _next_batch(waiting: list[_Batch], rows: IntArray) -> _Batch:
 class BatchTuner:
     """Finds the fastest batch size on the batches that are asked anyway.
 
-    Two batches of the smallest size, then of larger ones as long as they gain and are worth the
-    try: the last step gained much, or many masks are left. A small batch that is much slower at
-    once does not get its second one (a large one may be slow only because it is the first of its
-    size).
+    Two batches of the smallest size, then of larger ones as long as they are faster and many masks
+    are left. (A large batch may be slow only because it is the first of its size.)
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.size, *self._larger = sizes
-        self._best = self._before = np.inf  # seconds per input: now, and before this size
-        self._fastest = self.size
+        self._best, self._fastest = np.inf, self.size  # seconds per input
         self._seen = 0  # batches of the present size
         self.settled = not self._larger
 
@@ -185,19 +182,12 @@ class BatchTuner:
         if self.settled or n < self.size:
             return
         self._seen += 1
-        hopeless = n <= 32 and seconds / n > 1.25 * self._best
         if seconds / n < self._best:
             self._best, self._fastest = seconds / n, self.size
-        if self._seen < 2 and not hopeless:
+        if self._seen < 2:
             return
-        gained = self._best < 0.8 * self._before
-        if (
-            self._larger
-            and self._fastest == self.size
-            and left >= (8 if gained else 32) * self._larger[0]
-        ):
-            self._before, self._seen = self._best, 0
-            self.size = self._larger.pop(0)
+        if self._larger and self._fastest == self.size and left >= 8 * self._larger[0]:
+            self.size, self._seen = self._larger.pop(0), 0
         else:
             self.size, self.settled = self._fastest, True
 

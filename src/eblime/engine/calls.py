@@ -309,8 +309,9 @@ class Caller:
         model, timeout = self.model, self.calls.timeout
         if timeout is None:
             return model(batch)
-        is_async = isinstance(model, AsyncModel)
-        return wait_for(model.submit(batch) if is_async else in_thread(model, batch), timeout)
+        if isinstance(model, AsyncModel):
+            return wait_for(model.submit(batch), timeout)
+        return wait_for(in_thread(model, batch), timeout)
 
 
 def call_model(caller: Caller, batch: Any, n: int) -> FloatArray:

@@ -1,7 +1,7 @@
-"""The driver: asks the model for sessions until each has all its answers.
+"""Asks the model for sessions until each has all its answers.
 
-One input, many inputs that share model calls, and a GPU that must stay busy take the same way,
-`drive`. The rest of the library asks the model through this module.
+`run` asks for one input, `drive` for many that share model calls or keep a GPU busy. The rest of
+the library asks the model through this module.
 """
 
 from __future__ import annotations
@@ -143,26 +143,20 @@ def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException]
 
 def run(session: Session, progress: Progress = None) -> None:
     """Ask the model, which is opened once, until a session has all its answers."""
-    state, question = session.state, session.question
-    assert question is not None
-    known, total = state.first.n_masks, question.expected - state.first.n_masks
+    state, known = session.state, session.state.first.n_masks
 
     def report(n: int) -> None:
         assert session.question is not None
         done = session.state.first.n_masks - known + n
         show(done, total=session.question.expected - known)
 
-    def ask_it(group: Sequence[Session]) -> list[Reply]:
-        assert session.question is not None
-        return [model.answer(session.question)]
-
     with (
-        progress_reporter(progress, total, unit="mask", what="asking the model") as show,
+        progress_reporter(progress, state.expected, unit="mask", what="asking the model") as show,
         open_model(state.settings, state.subject.scene, report) as model,
     ):
         report(0)
-        for _ in drive([session], ask_it):
-            pass
+        while session.question is not None:
+            session.step(model.answer(session.question))
 
 
 def ask(sessions: Sequence[Session]) -> list[Reply]:

@@ -157,6 +157,7 @@ def _state_before(state: State, explanation: Explanation, n: int) -> State:
             calls=replace(state.settings.calls, max_calls=None, partial=False),
             until=None,
             max_seconds=None,
+            spent=int(cost.get("model_calls", 0)),
         ),
         subject=state.subject,
         targets=[explanation.target],
@@ -170,7 +171,6 @@ def _state_before(state: State, explanation: Explanation, n: int) -> State:
             replace(reply, columns=[explanation.target], calls=0) for reply in state.replies[:1]
         ),
         expected=total,
-        calls=int(cost.get("model_calls", 0)),
     )
 
 

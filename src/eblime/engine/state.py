@@ -46,7 +46,6 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
         neighbourhood=neighbourhood,
         first=Answers.none(subject.scene.features, noisy=not neighbourhood.exact),
         expected=settings.budget,
-        calls=settings.spent,
     )
 
 
@@ -69,14 +68,6 @@ def _seed_record(rng: RNGLike) -> int | str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fit:
-    """The posteriors of all targets."""
-
-    generator: Mapping[str, Any]  # state of the generator before the fit
-    posteriors: tuple[Posterior, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class State:
     """Where the loop stands: what was asked, and what the model replied."""
 
@@ -96,8 +87,13 @@ class State:
     reached: bool | None = None  # whether the stop rule was reached; None without one
     looked_at: int = 0  # masks when the stop rule was last asked
     expected: int = 0  # masks that it will take in all, as far as is known
-    fit: Fit | None = None  # of the answers so far, if the stop rule needed it
-    calls: int = 0  # how many inputs the model was asked about
+    fit: tuple[Posterior, ...] | None = None  # of the answers so far, if the stop rule needed it
+    generator: Mapping[str, Any] | None = None  # its state before the fit
+
+    @property
+    def calls(self) -> int:
+        """How many inputs the model was asked about."""
+        return self.settings.spent + sum(reply.calls for reply in self.replies)
 
     def extend(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
         """Add perturbed inputs to ask about, and their weights."""
@@ -182,7 +178,6 @@ class State:
             answers=answers,
             first=answers[0],
             replies=(*self.replies, reply),
-            calls=self.calls + reply.calls,
             weights=None,
             fit=None,
             sampling=None,
@@ -200,7 +195,7 @@ class State:
             )
             for posterior in posteriors:
                 _ = posterior.r2_held_out  # computed now, so that printing fits nothing
-        return replace(self, fit=Fit(generator=generator, posteriors=posteriors))
+        return replace(self, fit=posteriors, generator=generator)
 
     @staticmethod
     def fit_all(states: Sequence[State]) -> list[State]:
@@ -213,7 +208,7 @@ class State:
         inputs, full = [s.answers for s in states], [s.exhaustive for s in states]
         fitted = fit_inputs(method, inputs, exhaustive=full)
         return [
-            replace(state, fit=Fit(generator=state.rng.bit_generator.state, posteriors=own))
+            replace(state, fit=own, generator=state.rng.bit_generator.state)
             for state, own in zip(states, fitted, strict=True)
         ]
 
@@ -226,12 +221,11 @@ class State:
     def fits(self) -> list[tuple[Posterior, Answers]]:
         """The posterior and the answers of each target."""
         assert self.fit is not None
-        return list(zip(self.fit.posteriors, self.answers, strict=True))
+        return list(zip(self.fit, self.answers, strict=True))
 
     def explanations(self, source: Any) -> dict[int, Explanation]:
         """From answers to explanations, by column; `source` continues them."""
-        opening, fit = self.replies[0], self.with_fit().fit
-        assert fit is not None
+        opening, fitted = self.replies[0], self.with_fit()
         original, labels = opening.original, self.settings.labels
         scene, fixed = whole_scene(self.subject)
         provenance = self._provenance()
@@ -248,12 +242,10 @@ class State:
                 prediction=float(original[column]),
                 exhaustive=self.exhaustive,
                 provenance=provenance,
-                generator=fit.generator,
+                generator=fitted.generator,
                 source=source,
             )
-            for column, answers, posterior in zip(
-                opening.columns, self.answers, fit.posteriors, strict=True
-            )
+            for column, (posterior, answers) in zip(opening.columns, fitted.fits, strict=True)
         }
 
     def _provenance(self) -> dict[str, Any]:
