@@ -188,8 +188,7 @@ _SUM = 2e-3  # how far the sum of probabilities may be from 1: half precision
 class NeedsSoftmax:
     """Whether the outputs of a network need a softmax: not if they are probabilities already.
 
-    The first batch decides, so that a GPU is not waited for again; a copy decides anew. If it has
-    probabilities, so must all others: those of one row may be a coincidence.
+    The first batch decides, so that a GPU is not waited for again; a copy decides anew.
     """
 
     def __init__(self) -> None:
@@ -205,23 +204,16 @@ class NeedsSoftmax:
                 "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
                 f"{model} for a network with one output."
             )
-        if self.needed:
-            return True
-        sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
-        needed = not (sums_to_one.all() and (outputs >= 0).all())
-        if needed and self.needed is False:
-            raise ValueError(
-                "The network's first outputs were probabilities, and these are not. Add a softmax "
-                f"to the network, and set activation='none' in {model}."
-            )
-        if not needed and self.needed is None:
-            warn_user(
-                "The network's outputs are probabilities already, and are explained as they are, "
-                f"without another softmax. Set activation='none' in {model} to silence this "
-                "warning."
-            )
-        self.needed = needed
-        return needed
+        if self.needed is None:
+            sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
+            self.needed = not (sums_to_one.all() and (outputs >= 0).all())
+            if not self.needed:
+                warn_user(
+                    "The network's outputs are probabilities already, and are explained as they "
+                    f"are, without another softmax. Set activation='none' in {model} to silence "
+                    "this warning."
+                )
+        return self.needed
 
 
 def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:

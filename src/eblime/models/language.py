@@ -249,14 +249,8 @@ class TransformersModel:
         """
         rows = [self._prompt(prompt) for prompt in prompts]
         order = sorted(range(len(rows)), key=lambda k: -len(rows[k]))
-        limit, answer = self.context, logits or n
-        if order and limit is not None and len(rows[order[0]]) + answer > limit:
-            raise ValueError(
-                f"A prompt and its answer must fit into the {limit:,} tokens that the model can "
-                f"read; they have {len(rows[order[0]]):,} and {answer:,}."
-            )
         tokens = _TOKENS_CPU if self.model.device.type == "cpu" else _TOKENS
-        most = max(1, _LOGITS // (getattr(self.model.config, "vocab_size", 1) * answer))
+        most = max(1, _LOGITS // (getattr(self.model.config, "vocab_size", 1) * (logits or n)))
         while order:
             size = min(most, max(1, tokens // (len(rows[order[0]]) + n)))
             places, order = order[:size], order[size:]
