@@ -209,14 +209,8 @@ def answer(settings: LoopSettings, scene: Scene, question: Question) -> Reply:
 
 def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
     """All outputs of the model for the input itself: one call with one input."""
-    question = Question(
-        neighbourhood=subject.neighbourhood(np.random.default_rng(0)),
-        rows=np.empty(0, dtype=np.intp),
-        targets=1,
-        labels=settings.labels,
-        ranked=True,
-        opening=None,
-    )
+    near = subject.neighbourhood(np.random.default_rng(0))
+    question = Question(neighbourhood=near, rows=np.empty(0, dtype=np.intp), targets=1)
     return answer(settings, subject.scene, question).original
 
 
