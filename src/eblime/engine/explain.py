@@ -10,17 +10,22 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
+from eblime._repr import describe
 from eblime._types import FloatArray, RNGLike
+from eblime._version import __version__
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, as_design, rows_of
 from eblime.engine.drive import run
 from eblime.engine.questions import Reply
 from eblime.engine.session import Session
-from eblime.engine.settings import LoopSettings
+from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, whole_scene
+from eblime.engine.targets import output_label, top_outputs
+from eblime.kernels import as_kernel
 from eblime.protocols import Composite, Design, Subject
 from eblime.results.explanation import Explanation
 
@@ -45,11 +50,59 @@ def explanations(session: Session) -> dict[int, Explanation]:
     """The explanations of a session that has no question left, by column."""
     if session.error is not None:
         raise session.error
-    state = session.state
-    opening = state.replies[0]
-    return state.explanations(
-        Source(settings=state.settings, subject=state.subject, seed=state.seed, opening=opening)
-    )
+    state = session.state.with_fit()
+    settings, opening = state.settings, state.replies[0]
+    original, labels = opening.original, settings.labels
+    scene, fixed = whole_scene(state.subject)
+    provenance = _provenance(state)
+    if len(original) > 1 and settings.ranked:
+        provenance["top_classes"] = top_outputs(original, labels)
+    source = Source(settings=settings, subject=state.subject, seed=state.seed, opening=opening)
+    return {
+        column: Explanation(
+            posterior=posterior.with_fixed(fixed),
+            answers=answers.with_fixed(fixed, scene.features),
+            method=settings.method,
+            scene=scene,
+            target=column,
+            label=output_label(column, len(original), labels),
+            prediction=float(original[column]),
+            exhaustive=state.exhaustive,
+            provenance=provenance,
+            generator=state.generator,
+            source=source,
+        )
+        for column, (posterior, answers) in zip(opening.columns, state.fits, strict=True)
+    }
+
+
+def _provenance(state: State) -> dict[str, Any]:
+    """Settings, seed, cost and versions, for the reader of the results."""
+    settings, model = state.settings, state.settings.model
+    about: Any = getattr(model, "about", None)  # such as the layout that it takes
+    known = about(state.subject.scene) if callable(about) else {}
+    found: dict[str, Any] = {
+        "method": describe(settings.method),
+        "input": {**settings.about, **known},
+        "design": describe(settings.design),
+        "kernel": describe(as_kernel(settings.kernel)),
+        "seed": state.seed,
+        "model_calls": state.calls,
+        "batch_size": int(state.replies[-1].batch_size),
+        "seconds": time.perf_counter() - state.start,
+        "versions": {
+            "eblime": __version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+        },
+    }
+    if len(state.replies) > 1:
+        found["rounds"] = len(state.replies)
+    if settings.until is not None:
+        found |= {"until": rule_name(settings.until), "reached": bool(state.reached)}
+    if state.stopped is not None:
+        found["stopped"] = state.stopped
+    return found
 
 
 def fit_together(sessions: Sequence[Session]) -> None:

@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy
 
-from eblime._checks import as_floats, as_generator, check_weights
-from eblime._repr import describe
+from eblime._checks import as_floats, check_weights
 from eblime._threads import few_threads
-from eblime._types import BoolArray, FloatArray, RNGLike
-from eblime._version import __version__
+from eblime._types import BoolArray, FloatArray
 from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.questions import Question, Reply
-from eblime.engine.settings import LoopSettings, rule_name
-from eblime.engine.targets import check_targets, output_label, top_outputs
+from eblime.engine.settings import LoopSettings
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fit_inputs
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Scene, Subject
-from eblime.results.explanation import Explanation
-
-
-def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
-    """The state before the first question."""
-    check_targets(targets, settings.labels)
-    generator = as_generator(rng)
-    neighbourhood = subject.neighbourhood(generator)
-    exact = neighbourhood.exact
-    settings = settings.for_input(subject.scene, exact=exact)
-    return State(
-        settings=settings,
-        subject=subject,
-        targets=targets,
-        seed=_seed_record(rng),
-        rng=generator,
-        start=time.perf_counter(),
-        neighbourhood=neighbourhood,
-        first=Answers.none(subject.scene.features, noisy=not neighbourhood.exact),
-        expected=settings.budget,
-    )
 
 
 def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
@@ -56,15 +30,6 @@ def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
     table in which all rows are the same.
     """
     return getattr(subject, "whole", subject.scene), getattr(subject, "fixed", None)
-
-
-def _seed_record(rng: RNGLike) -> int | str | None:
-    """A seed as provenance has it: what `rng` must be to get the same masks, if that is known."""
-    if isinstance(rng, np.random.SeedSequence):
-        return f"SeedSequence({rng.entropy}, spawn_key={tuple(map(int, rng.spawn_key))})"
-    if isinstance(rng, (int, np.integer)):
-        return int(rng)
-    return None if rng is None else "a generator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -222,59 +187,6 @@ class State:
         """The posterior and the answers of each target."""
         assert self.fit is not None
         return list(zip(self.fit, self.answers, strict=True))
-
-    def explanations(self, source: Any) -> dict[int, Explanation]:
-        """From answers to explanations, by column; `source` continues them."""
-        opening, fitted = self.replies[0], self.with_fit()
-        original, labels = opening.original, self.settings.labels
-        scene, fixed = whole_scene(self.subject)
-        provenance = self._provenance()
-        if len(original) > 1 and self.settings.ranked:
-            provenance["top_classes"] = top_outputs(original, labels)
-        return {
-            column: Explanation(
-                posterior=posterior.with_fixed(fixed),
-                answers=answers.with_fixed(fixed, scene.features),
-                method=self.settings.method,
-                scene=scene,
-                target=column,
-                label=output_label(column, len(original), labels),
-                prediction=float(original[column]),
-                exhaustive=self.exhaustive,
-                provenance=provenance,
-                generator=fitted.generator,
-                source=source,
-            )
-            for column, (posterior, answers) in zip(opening.columns, fitted.fits, strict=True)
-        }
-
-    def _provenance(self) -> dict[str, Any]:
-        """Settings, seed, cost and versions, for the reader of the results."""
-        settings, model = self.settings, self.settings.model
-        about: Any = getattr(model, "about", None)  # such as the layout that it takes
-        known = about(self.subject.scene) if callable(about) else {}
-        found: dict[str, Any] = {
-            "method": describe(settings.method),
-            "input": {**settings.about, **known},
-            "design": describe(settings.design),
-            "kernel": describe(as_kernel(settings.kernel)),
-            "seed": self.seed,
-            "model_calls": self.calls,
-            "batch_size": int(self.replies[-1].batch_size),
-            "seconds": time.perf_counter() - self.start,
-            "versions": {
-                "eblime": __version__,
-                "numpy": np.__version__,
-                "scipy": scipy.__version__,
-            },
-        }
-        if len(self.replies) > 1:
-            found["rounds"] = len(self.replies)
-        if settings.until is not None:
-            found |= {"until": rule_name(settings.until), "reached": bool(self.reached)}
-        if self.stopped is not None:
-            found["stopped"] = self.stopped
-        return found
 
 
 def _with_hidden(answers: Answers, exact: bool) -> Answers:
