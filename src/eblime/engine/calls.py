@@ -9,7 +9,7 @@ import sys
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
-from threading import TIMEOUT_MAX, Lock
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -35,12 +35,8 @@ class Retry:
     times
         How often a batch is sent again, after the first try.
     wait
-        Seconds before the first repetition.
-    factor
-        Each further pause is longer by this factor.
-    jitter
-        The largest random fraction that is added to a pause, so that several clients do not come
-        back at once.
+        Seconds before the first repetition. Each further pause is twice as long, and up to a tenth
+        more, so that several clients do not come back at once.
     longest
         No pause is longer than this many seconds. An error with an attribute `retry_after`, such
         as from the header `Retry-After` of a server, sets the pause itself; if it asks for more
@@ -52,43 +48,33 @@ class Retry:
     Examples
     --------
     >>> import eblime
-    >>> [eblime.Retry(jitter=0).pause(failures) for failures in (1, 2, 3)]
-    [0.5, 1.0, 2.0]
+    >>> retry, error = eblime.Retry(times=2, wait=1.0), ConnectionError("busy")
+    >>> [retry.pause(error, failures=n) // 1 for n in (1, 2)], retry.pause(error, failures=3)
+    ([1.0, 2.0], None)
     """
 
     times: int = 3
     wait: float = 0.5
-    factor: float = 2.0
-    jitter: float = 0.1
     longest: float = 60.0
     on: tuple[type[Exception], ...] | type[Exception] = Exception
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         check_count("times", self.times)
-        for name in ("wait", "jitter", "longest"):
-            check_number(name, getattr(self, name), zero=True)
-        check_number("factor", self.factor)
+        check_number("wait", self.wait, zero=True)
+        check_number("longest", self.longest, zero=True)
         kinds = self.on if isinstance(self.on, tuple) else (self.on,)
         if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
             raise TypeError(f"`on` must be an exception or a tuple of them; got {self.on!r}.")
 
-    def pause(self, failures: int) -> float:
-        """Seconds to wait after so many failures."""
-        seconds = self.wait * float(self.factor) ** min(failures - 1, 30)
-        return float(min(self.longest, seconds * (1 + self.jitter * random.random())))
-
-    def again(self, error: Exception, failures: int) -> bool:
-        """Whether to try again after so many failures."""
-        if is_out_of_memory(error) or _retry_after(error) > self.longest:
-            return False
-        return failures <= self.times and isinstance(error, self.on)
-
-
-def _retry_after(error: Exception) -> float:
-    """The seconds that an error asks to wait before the next try."""
-    seconds = getattr(error, "retry_after", None)
-    return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
+    def pause(self, error: Exception, failures: int) -> float | None:
+        """Seconds to wait before the next try after so many failures; None if there is none."""
+        asked = getattr(error, "retry_after", None) or 0.0
+        last = failures > self.times or is_out_of_memory(error) or asked > self.longest
+        if last or not isinstance(error, self.on):
+            return None
+        grown = self.wait * 2.0 ** min(failures - 1, 30) * (1 + random.random() / 10)
+        return float(max(asked, min(self.longest, grown)))
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -295,14 +281,13 @@ class Caller:
                 return self._call(batch if retry is None else copy_of(batch))
             except Exception as error:
                 failures += 1
-                if retry is None or not retry.again(error, failures):
+                if retry is None or (pause := retry.pause(error, failures)) is None:
                     raise
                 try:
                     self.count(n)
                 except OverBudgetError as over:
                     raise over from error
-                pause = max(retry.pause(failures), _retry_after(error))
-                time.sleep(min(pause, TIMEOUT_MAX))
+                time.sleep(pause)
 
     def _call(self, batch: Any) -> Any:
         """What the model returns in one call, for as long as it may take."""
