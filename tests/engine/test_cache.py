@@ -383,8 +383,8 @@ def test_a_file_that_cannot_be_written_to_is_read(cache, monkeypatch, busy):
     explain(Counting(), cache)
     stored, model, connect = len(cache), Counting(), sqlite3.connect
 
-    def connect_to_read(file, **options):
-        return connect(f"{file.as_uri()}?mode=ro", uri=True, **options)
+    def connect_to_read(file, timeout, **options):
+        return connect(f"{file.as_uri()}?mode=ro", timeout, uri=True, **options)
 
     with closing(connect(cache.file, isolation_level=None)) as writer:
         if busy:
@@ -405,7 +405,7 @@ def test_paths_that_cannot_be_a_cache_are_refused_before_the_model_is_asked(tmp_
     (tmp_path / "folder").mkdir()
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE prices (price REAL)")
-    with pytest.raises(ValueError, match="is a folder"):
+    with pytest.raises(ValueError, match="path of a file in a folder"):
         explain(model, tmp_path / "folder")
     with pytest.raises(ValueError, match="in a folder that exists"):
         explain(model, tmp_path / "nowhere" / "a.db")

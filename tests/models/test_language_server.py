@@ -667,7 +667,7 @@ def test_a_cache_needs_a_name_for_a_server(tmp_path):
     url = "http://127.0.0.1:9/v1"
     explainer = eblime.PromptExplainer(url, NOTES, cache=tmp_path / "answers.db")
 
-    with pytest.raises(TypeError, match=r"needs `model_id`.*what ServerModel returns can depend"):
+    with pytest.raises(TypeError, match=r"needs `model_id`.*what it returns can depend"):
         explainer.explain("When?", answer=ANSWER)
 
 

@@ -12,8 +12,8 @@ import shlex
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ T = TypeVar("T")
 _KEYS = 500  # in one query
 _APPLICATION = 0x65626C6D  # "eblm", in the header of the file
 _LONGEST = 1e6  # seconds: SQLite counts milliseconds in 32 bits
+_OPTIONS: Any = {"isolation_level": "IMMEDIATE", "check_same_thread": False}
 _CREATE = (
     "BEGIN IMMEDIATE",  # waits for another process that creates it
     "CREATE TABLE IF NOT EXISTS answers"
@@ -88,12 +89,11 @@ class AnswerCache:
             raise TypeError(f"`model_id` must be a name; got {self.model_id!r}.")
         check_count("verify", self.verify, minimum=0)
         check_number("timeout", self.timeout)
-        file = self.file
-        if file.exists() and not file.is_file():
-            kind = "folder" if file.is_dir() else "special file"
-            raise ValueError(f"`cache` must be the path of a file; {str(file)!r} is a {kind}.")
-        if not file.parent.is_dir():
-            raise ValueError(f"`cache` must be in a folder that exists; got {str(file)!r}.")
+        if self.file.is_dir() or not self.file.parent.is_dir():
+            raise ValueError(
+                "`cache` must be the path of a file in a folder that exists; got "
+                f"{str(self.file)!r}."
+            )
 
     @property
     def file(self) -> Path:
@@ -117,18 +117,12 @@ class AnswerCache:
             with closing(open_file(self.file, self.timeout)) as connection, connection:
                 connection.execute("DELETE FROM answers")
 
-    def for_model(self, model: Any) -> AnswerCache:
-        """The same file with the name of a model, by its content where none is given.
-
-        Raises
-        ------
-        TypeError
-            If the model needs a `model_id`.
-        """
+    def name_of(self, model: Any) -> str:
+        """The name of a model, by its content where none is given; a TypeError without either."""
         if self.model_id is not None:
-            return replace(self, model_id=named(model, self.model_id))
+            return named(model, self.model_id)
         try:
-            return replace(self, model_id=f"content {fingerprint(model)}")
+            return f"content {fingerprint(model)}"
         except UnknownContentError as error:
             raise self._unknown("model", error) from error
 
@@ -150,7 +144,7 @@ class AnswerCache:
         the code of the user's own kinds of inputs counts as far as it can be compared; without one
         there must be none.
         """
-        name = self.for_model(model).model_id
+        name = self.name_of(model)
         with closing(open_file(self.file, self.timeout)) as connection:
 
             def section_of(scope: Any) -> CacheSection:
@@ -174,16 +168,12 @@ def as_cache(cache: Any) -> AnswerCache | None:
 def model_name(model: Any, cache: Any) -> str | None:
     """The content of a model, or else its name in its cache; None if neither is known.
 
-    Raises
-    ------
-    TypeError
-        If the cache needs a `model_id`.
+    A TypeError if the cache needs a `model_id`.
     """
-    try:
+    with suppress(UnknownContentError):
         return f"content {fingerprint(model)}"
-    except UnknownContentError:
-        known = as_cache(cache)
-        return None if known is None else known.for_model(model).model_id
+    known = as_cache(cache)
+    return None if known is None else known.name_of(model)
 
 
 class CacheSection:
@@ -261,16 +251,8 @@ def open_file(file: Path, timeout: float) -> sqlite3.Connection:
     """Open the file, created where there is none."""
     try:
         with ExitStack() as stack:
-            connection = stack.enter_context(
-                closing(
-                    sqlite3.connect(
-                        file,
-                        timeout=min(timeout, _LONGEST),
-                        isolation_level="IMMEDIATE",
-                        check_same_thread=False,
-                    )
-                )
-            )
+            connection = sqlite3.connect(file, min(timeout, _LONGEST), **_OPTIONS)
+            stack.callback(connection.close)
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             with connection:
                 for statement in () if tables else _CREATE:

@@ -222,10 +222,10 @@ def output_of_input(settings: LoopSettings, scene: Any) -> Any:
         found[:] = [output]
         return np.zeros((n, 1))
 
-    batch = scene.batch(1)
-    batch[0] = scene.shown
     try:
-        Caller(with_reader(settings.model, keep), settings.calls).answer(batch, 1)
+        Caller(with_reader(settings.model, keep), settings.calls).answer(
+            scene.shown[None].copy(), 1
+        )
     except Exception as error:
         raise model_error(1, error) from error
     return found[0]
