@@ -27,8 +27,6 @@ _BATCH_BYTES = 64 << 20  # a batch whose size is tuned stays below this
 
 
 class _Batch(NamedTuple):
-    """A batch under way."""
-
     span: slice  # of the numbers in question
     launched: Any
     begun: float
@@ -147,7 +145,6 @@ class Batches:
         return scores
 
     def _failure(self, rows: IntArray, error: Exception) -> ModelError:
-        """The error of a call; that of the first call of all says how an image was read."""
         if rows[0] != INPUT_ITSELF or not isinstance(self._scene, RenderedScene):
             return model_error(rows, error)
         shape = self._scene.batch(1).shape[1:]

@@ -82,7 +82,6 @@ class AnswerCache:
     timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        """Refuse a path that cannot be a file."""
         if not isinstance(self.path, (str, os.PathLike)) or not os.fspath(self.path):
             raise TypeError(f"`cache` must be the path of a file; got {self.path!r}.")
         if self.model_id is not None and (not isinstance(self.model_id, str) or not self.model_id):
@@ -127,7 +126,6 @@ class AnswerCache:
             raise self._unknown("model", error) from error
 
     def _unknown(self, what: str, error: UnknownContentError) -> TypeError:
-        """The error that asks for a name."""
         return TypeError(
             f"`cache` needs `model_id`, a name for this {what}: {error}. Write "
             f"cache=eblime.AnswerCache({os.fspath(self.path)!r}, "
@@ -227,7 +225,6 @@ class CacheSection:
         return {known[place]: answer for place, answer, _ in found}
 
     def _write(self, answers: Mapping[bytes, bytes]) -> None:
-        """Insert answers that are not there yet, unless the file cannot be written to."""
         placed = ((self._key(key), answer) for key, answer in answers.items())
         rows = [(place, answer, zlib.crc32(place + answer)) for place, answer in placed]
         insert = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?)"
@@ -277,7 +274,6 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def _foreign(file: Path) -> ValueError:
-    """The error for a file that eblime has not written."""
     return ValueError(
         f"`cache` {str(file)!r} is a file of another program, which is not changed. Use the path "
         "of a new file."
@@ -285,7 +281,6 @@ def _foreign(file: Path) -> ValueError:
 
 
 def _damaged(file: Path, reason: object) -> ValueError:
-    """The error for a cache that must not be used."""
     return ValueError(
         f"`cache` {str(file)!r} is damaged: {reason}. Its answers are not used. Remove it, and "
         f"they are asked again: rm -f {shlex.quote(str(file))}"

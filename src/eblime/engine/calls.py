@@ -59,7 +59,6 @@ class Retry:
     on: tuple[type[Exception], ...] | type[Exception] = Exception
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work."""
         check_count("times", self.times)
         check_number("wait", self.wait, zero=True)
         check_number("longest", self.longest, zero=True)
@@ -138,7 +137,6 @@ class Calls:
     partial: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work."""
         as_retry(self.retry)
         if self.cache is not None:
             as_cache(self.cache)
@@ -226,7 +224,6 @@ def check_scores(
 
 
 def _place(rows: IntArray | int) -> str:
-    """Masks by number, or the size of a batch, for a message."""
     if isinstance(rows, int):
         return f"a batch of {rows}"
     masks = rows[rows >= 0]

@@ -131,7 +131,6 @@ def _ask_group(
 
 
 def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException], bool]) -> None:
-    """Hand a session its reply; None is one that has failed."""
     try:
         if reply is not None:
             session.step(reply)

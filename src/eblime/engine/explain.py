@@ -202,13 +202,11 @@ def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation
 
 
 def _generator(answers: Answers) -> np.random.Generator:
-    """A generator that depends on the masks so far alone: the same in every process."""
     digest = hashlib.blake2b(answers.masks.tobytes(), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
 def _larger_design(settings: LoopSettings, state: State) -> Any:
-    """The design with room for more masks."""
     design: Any = as_design(
         settings.design,
         settings.n_masks,
@@ -223,8 +221,6 @@ def _larger_design(settings: LoopSettings, state: State) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _More:
-    """A design that continues another one up to a number of masks."""
-
     design: Design
     total: int
 

@@ -188,7 +188,6 @@ class PendingReply:
 
 
 def _check_outputs(stored: FloatArray, n: int) -> None:
-    """Refuse a stored answer of a model with another number of outputs."""
     if len(stored) != n:
         raise ValueError(
             f"`cache` must have answers of this model, with {n} outputs; it has answers with "

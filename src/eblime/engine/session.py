@@ -184,7 +184,6 @@ def _conclude(state: State, *, late: bool) -> State:
 
 
 def _reach(state: State, text: str) -> State:
-    """The state with the sentence about a rule that was reached."""
     known = f"{state.first.n_masks} masks ({state.calls} model calls)"
     sentence = f"{rule_name(state.settings.until)} reached with {known}: {text}"
     return replace(state, stopped=sentence, reached=True)

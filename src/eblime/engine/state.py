@@ -190,7 +190,6 @@ class State:
 
 
 def _with_hidden(answers: Answers, exact: bool) -> Answers:
-    """The score with everything hidden, where a mask of zeros was asked."""
     if not exact or answers.hidden is not None:
         return answers
     rows = np.flatnonzero(~answers.masks.any(axis=1))

@@ -104,7 +104,6 @@ def top_outputs(original: FloatArray, labels: Labels | None, k: int = 5) -> list
 
 
 def _columns(targets: Sequence[Any], outputs: int | None, labels: Labels | None) -> list[int]:
-    """The columns of listed targets; the number of outputs is None while it is not known."""
     chosen = [_column(target, outputs, labels) for target in targets]
     if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError(f"`targets` must list at least one output, each once; got {targets!r}.")
@@ -112,7 +111,6 @@ def _columns(targets: Sequence[Any], outputs: int | None, labels: Labels | None)
 
 
 def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
-    """One column, by number or by label."""
     if isinstance(target, (float, bool, np.bool_)) and str(target) in _by_column(labels).values():
         target = str(target)  # a class such as True or 1.0
     if isinstance(target, bool) or not isinstance(target, (str, int, np.integer)):
@@ -133,7 +131,6 @@ def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
 
 
 def _check_unambiguous(number: int, named: Mapping[int, str]) -> None:
-    """Refuse a number that is the label of an output in another column."""
     found = [column for column, label in named.items() if label in (f"{number}", f"{number}.0")]
     if not found or number in found:
         return
@@ -170,7 +167,6 @@ def class_number(label: str | int, labels: Labels | None) -> int:
 
 
 def _by_column(labels: Labels | None) -> dict[int, str]:
-    """Labels by column number."""
     if labels is None:
         return {}
     pairs = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
@@ -178,6 +174,5 @@ def _by_column(labels: Labels | None) -> dict[int, str]:
 
 
 def _names(names: Sequence[str]) -> str:
-    """The first names, for a message."""
     shown = ", ".join(map(repr, names[:_SHOWN]))
     return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"

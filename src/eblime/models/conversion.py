@@ -97,7 +97,6 @@ def is_frame(batch: Any) -> bool:
 
 
 def _numbers(name: Any, values: NDArray[Any]) -> NDArray[np.float64]:
-    """A column as floats."""
     if values.dtype.kind in "buif":
         return values.astype(np.float64)
     known = [np.nan if _is_missing(value) else value for value in values]
@@ -111,7 +110,6 @@ def _numbers(name: Any, values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
@@ -233,7 +231,6 @@ def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any
 
 
 def _list_names(entries: Mapping[str | int, Any]) -> str:
-    """Names and shapes of outputs, for an error message."""
     shapes = [
         f"{name!r} of shape {tuple(entry.shape)}" if hasattr(entry, "shape") else repr(name)
         for name, entry in entries.items()

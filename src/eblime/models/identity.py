@@ -51,7 +51,6 @@ def named(model: Any, model_id: str) -> str:
 
 
 def _is_adapter(model: Any) -> bool:
-    """Whether a model is one of eblime's own records."""
     return type(model).__module__.startswith("eblime.models.") and is_dataclass(model)
 
 

@@ -90,7 +90,6 @@ def as_language_model(obj: Any, /, *, model: str | None = None, **settings: Any)
 
 
 def _check_generation(max_new_tokens: int, temperature: float) -> None:
-    """Refuse settings of the generation that cannot work."""
     check_count("max_new_tokens", max_new_tokens)
     check_number("temperature", temperature, zero=True)
 
@@ -133,7 +132,6 @@ class TransformersModel:
     batch_sizes: ClassVar[Sequence[int]] = (4, 16, 64)
 
     def __post_init__(self) -> None:
-        """Refuse settings, networks and tokenizers that cannot work."""
         _check_generation(self.max_new_tokens, self.temperature)
         kind, config = type(self.model).__name__, getattr(self.model, "config", None)
         seq2seq = getattr(config, "is_encoder_decoder", config is None)
@@ -148,7 +146,6 @@ class TransformersModel:
             raise ValueError("`chat` needs a tokenizer with a chat template; this one has none.")
 
     def __repr__(self) -> str:
-        """The names of the classes, not the whole network."""
         names = ", ".join(type(part).__name__ for part in (self.model, self.tokenizer))
         return f"TransformersModel({names})"
 
@@ -217,7 +214,6 @@ class TransformersModel:
         return found
 
     def _encode(self, text: str, *, special: bool = False) -> list[int]:
-        """The tokens of a text."""
         return [int(k) for k in self.tokenizer(text, add_special_tokens=special)["input_ids"]]
 
     def _prompt(self, prompt: str) -> list[int]:
@@ -257,7 +253,6 @@ class TransformersModel:
             yield places, [rows[k] for k in places]
 
     def _pad(self, rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
-        """Tokens and attention mask, (n, longest), padded on the left."""
         import torch
 
         tokens = np.full((len(rows), max(map(len, rows))), self._padding)
@@ -366,7 +361,6 @@ class ServerModel:
     batch_sizes: ClassVar[Sequence[int]] = (1,)
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work; no message has a key in it."""
         _check_generation(self.max_new_tokens, self.temperature)
         check_number("timeout", self.timeout)
         parts = urlsplit(self.url)
@@ -382,7 +376,6 @@ class ServerModel:
         self._key()
 
     def __repr__(self) -> str:
-        """The settings that were changed; never the key."""
         return short_repr(self)
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
@@ -450,7 +443,6 @@ class ServerModel:
         return way
 
     def _only_model(self) -> str:
-        """The name of the only model on the server."""
         entries = _find(self._ask("/models"), "data", kind=list) or []
         names = [str(_find(entry, "id")) for entry in entries]
         if len(names) != 1:
@@ -462,7 +454,6 @@ class ServerModel:
         return names[0]
 
     def _score(self, form: str, prompt: str, answer: str) -> tuple[Spans, FloatArray]:
-        """The tokens of an answer and their log probabilities, given one prompt."""
         reply = self._ask_prompt(form, prompt, answer, max_tokens=1, prompt_logprobs=0)
         entries = [
             next(iter(entry.values()), None) if isinstance(entry, dict) else None
@@ -521,7 +512,6 @@ class ServerModel:
         return found
 
     def _error(self, words: str, *, retry_after: float = math.inf, status: int = 0) -> ServerError:
-        """What is wrong with the server; by default another try would not help."""
         message = f"The server at {self.url} {words}."
         return ServerError(message, retry_after=retry_after, status=status)
 
@@ -554,7 +544,6 @@ class ServerModel:
         return content
 
     def _refusal(self, status: int, content: Any, reason: str, pause: str | None) -> ServerError:
-        """The error of a reply with a status that does not mean success."""
         content = _find(content, "error") or content
         text = _short(_find(content, "message") or content or reason).rstrip(". ")
         wait, message = _seconds(pause), f"refused with status {status}"
@@ -616,12 +605,10 @@ def _find(reply: Any, *path: str | int, kind: type = object) -> Any:
 
 
 def _short(text: Any) -> str:
-    """What a server sent, for a message."""
     return printable(text)[:_LONGEST_ERROR]
 
 
 def _is_this_computer(host: str) -> bool:
-    """Whether a host name or address is that of the computer itself."""
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
@@ -640,7 +627,6 @@ def _without(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def _seconds(header: str | None) -> float:
-    """The seconds of a `Retry-After`; 0 if it has none."""
     with suppress(ValueError):
         return max(0.0, float(header or 0))
     return 0.0

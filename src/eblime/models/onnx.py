@@ -83,7 +83,6 @@ class OnnxModel:
     )
 
     def __post_init__(self) -> None:
-        """Refuse an unknown activation or output."""
         check_choice("activation", self.activation, ("none", "softmax", "sigmoid"))
         if not callable(getattr(self.session, "get_inputs", None)):
             raise TypeError(
@@ -102,7 +101,6 @@ class OnnxModel:
             )
 
     def _names(self) -> list[str]:
-        """The outputs to compute: the chosen one; else the default, or all for a reader."""
         known = [output.name for output in self.session.get_outputs()]
         chosen = self.output or (None if self.reader else default_output(known))
         return [str(chosen)] if chosen else known

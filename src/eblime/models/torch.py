@@ -95,7 +95,6 @@ class TorchModel:
     )
 
     def __post_init__(self) -> None:
-        """Refuse an unknown activation or device, and objects that are not networks."""
         check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
         if not isinstance(self.module, import_torch().nn.Module):
             kind = type(self.module).__name__
@@ -214,14 +213,12 @@ def _in_precision(module: Any, images: Any) -> Any:
 
 
 def _to_tensor(array: NDArray[Any]) -> Any:
-    """An array as a tensor, without a copy if PyTorch can share the memory."""
     import torch
 
     return torch.from_numpy(np.require(array, requirements=["C", "W"]))
 
 
 def _has_3d_weights(module: Any) -> bool:
-    """Whether a network has weights of five axes, those of convolutions of volumes."""
     from torch.nn.parameter import is_lazy
 
     return any(not is_lazy(weight) and weight.dim() > 4 for weight in module.parameters())
