@@ -39,7 +39,7 @@ from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location, arrow
 from eblime.engine.cache import model_name
 from eblime.engine.calls import Calls
-from eblime.engine.drive import Inline, ask, drive, group_size, run, score_of_input
+from eblime.engine.drive import Inline, drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
@@ -221,7 +221,6 @@ class Worker:
         together = ahead or group_size(self.loop)
         ends = drive(
             sessions(),
-            ask,
             together=together,
             pool=pool,
             keeps=_is_kept,

@@ -41,7 +41,6 @@ class Inline(Executor):
 
 def drive(
     sessions: Iterable[Session],
-    ask: Callable[[Sequence[Session]], list[Reply]],
     *,
     together: int = 1,
     pool: Executor | None = None,
@@ -53,8 +52,6 @@ def drive(
     ----------
     sessions
         They are drawn when there is room for them, so that the next inputs are read in time.
-    ask
-        From sessions to the replies to their questions.
     together
         How many sessions are open at once. Those whose questions fit into one call share it; large
         inputs are asked about alone.
@@ -76,7 +73,7 @@ def drive(
                 waiting.append(session)
         if waiting:
             group = _next_group(waiting)
-            for session, reply in zip(group, _ask_group(ask, group, keeps), strict=True):
+            for session, reply in zip(group, _ask_group(group, keeps), strict=True):
                 stepping.append((session, workers.submit(_step, session, reply, keeps)))
         ended: list[Session] = []
         must_wait = not waiting and not (left and len(stepping) < together)
@@ -113,9 +110,7 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
 
 
 def _ask_group(
-    ask: Callable[[Sequence[Session]], list[Reply]],
-    group: Sequence[Session],
-    keeps: Callable[[BaseException], bool],
+    group: Sequence[Session], keeps: Callable[[BaseException], bool]
 ) -> list[Reply | None]:
     """The replies to sessions; if a shared call fails, each is asked alone."""
     try:
@@ -127,7 +122,7 @@ def _ask_group(
         if len(group) == 1:
             group[0].fail(error)
             return [None]
-    return [reply for session in group for reply in _ask_group(ask, [session], keeps)]
+    return [reply for session in group for reply in _ask_group([session], keeps)]
 
 
 def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException], bool]) -> None:
