@@ -129,7 +129,7 @@ class Batches:
                 self._buffer = self._scene.batch(n)
             batch = self._buffer[:n]
             self._renderer.render(masks_at(near.masks, rows), batch)
-        return (caller.start if caller.calls.concurrency > 1 else caller.answer)(batch, n)
+        return caller.answer(batch, n, background=caller.calls.concurrency > 1)
 
     def _scores(self, batch: _Batch, rows: IntArray) -> FloatArray:
         """Wait for a batch, and check its scores."""

@@ -7,7 +7,6 @@ import os
 import random
 import sys
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
 from threading import Lock
 from typing import Any
@@ -253,19 +252,15 @@ class Caller:
                 raise OverBudgetError
             self.sent += n
 
-    def start(self, batch: Any, n: int) -> Future[Any]:
-        """`answer` in the background."""
-        if isinstance(batch, MeanBatch):
-            n = batch.n_inputs
-        self.count(n)
-        return in_thread(self._answer, batch, n)
+    def answer(self, batch: Any, n: int, *, background: bool = False) -> Any:
+        """What the model returns for a batch of n inputs, after as many tries as allowed.
 
-    def answer(self, batch: Any, n: int) -> Any:
-        """What the model returns for a batch of n inputs, after as many tries as allowed."""
+        In the background, a future of it.
+        """
         if isinstance(batch, MeanBatch):
             n = batch.n_inputs
         self.count(n)
-        return self._answer(batch, n)
+        return in_thread(self._answer, batch, n) if background else self._answer(batch, n)
 
     def _answer(self, batch: Any, n: int) -> Any:
         """`answer` for n inputs that the model gets, the first try of which is counted."""

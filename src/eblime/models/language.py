@@ -47,24 +47,19 @@ _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occ
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
 
-def as_language_model(obj: Any, /, *, model: str | None = None, **settings: Any) -> Any:
+def as_language_model(obj: Any) -> Any:
     """Wrap a language model.
 
     Parameters
     ----------
     obj
         The pair (model, tokenizer) of transformers, the folder of such a model, the address of an
-        OpenAI-compatible server, which ends in /v1, or an object with the methods `generate`,
-        `token_log_probs` and `token_spans`.
-    model
-        Name of the model on the server; None is the only one there. It may also follow the address:
-        "http://localhost:8000/v1#qwen".
-    **settings
-        Other settings of `TransformersModel` or `ServerModel`.
+        OpenAI-compatible server, which ends in /v1 or in /v1#name if it has several models, or an
+        object with the methods `generate`, `token_log_probs` and `token_spans`.
 
     Examples
     --------
-    >>> as_language_model("http://localhost:8000/v1", model="qwen")
+    >>> as_language_model("http://localhost:8000/v1#qwen")
     ServerModel(url='http://localhost:8000/v1', model='qwen')
     """
     if isinstance(obj, str) and obj.startswith(("http://", "https://")):
@@ -72,15 +67,13 @@ def as_language_model(obj: Any, /, *, model: str | None = None, **settings: Any)
         if not urlsplit(url).path.rstrip("/").endswith("/v1"):
             host = urlsplit(url).hostname
             raise ValueError(f"The address of a server must end in /v1; that of {host} does not.")
-        return ServerModel(url=url, model=model or name or None, **settings)
-    if model is not None:
-        raise TypeError("`model` is for servers only: the name of one of their models.")
+        return ServerModel(url, name or None)
     if isinstance(obj, tuple) and len(obj) == 2:
-        return TransformersModel(*obj, **settings)
+        return TransformersModel(*obj)
     if isinstance(obj, (str, os.PathLike)):
-        return TransformersModel.load(obj, **settings)
+        return TransformersModel.load(obj)
     able = any(hasattr(obj, name) for name in ("generate", "token_log_probs"))
-    if able and not descends(obj, "torch", "Module") and not settings:
+    if able and not descends(obj, "torch", "Module"):
         return obj
     raise TypeError(
         "A language model must be the pair (model, tokenizer) of transformers, its folder, the "
