@@ -19,7 +19,6 @@ from eblime.engine.calls import (
     is_out_of_memory,
     model_error,
 )
-from eblime.models.conversion import as_scores
 from eblime.protocols import INPUT_ITSELF, Composite, Neighbourhood, RenderedScene, masks_at
 
 _SIZES = (4, 8, 16, 32, 64, 128, 256)
@@ -135,12 +134,12 @@ class Batches:
         """Wait for a batch, and check its scores."""
         launched = batch.launched
         try:
-            returned = as_scores(launched.result() if isinstance(launched, Future) else launched)
-        except OverBudgetError:
+            returned = launched.result() if isinstance(launched, Future) else launched
+            scores = check_scores(returned, rows, self._outputs)
+        except (ModelError, OverBudgetError):
             raise
         except Exception as error:
             raise self._failure(rows, error) from error
-        scores = check_scores(returned, rows, self._outputs)
         self._outputs = scores.shape[1]
         return scores
 

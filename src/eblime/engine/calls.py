@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._checks import HUGE, check_count, check_number
 from eblime._types import FloatArray, IntArray
@@ -67,7 +66,8 @@ class Retry:
 
     def pause(self, error: Exception, failures: int) -> float | None:
         """Seconds to wait before the next try after so many failures; None if there is none."""
-        asked = getattr(error, "retry_after", None) or 0.0
+        asked = getattr(error, "retry_after", None)
+        asked = asked if isinstance(asked, (int, float)) else 0.0
         last = failures > self.times or is_out_of_memory(error) or asked > self.longest
         if last or not isinstance(error, self.on):
             return None
@@ -137,8 +137,7 @@ class Calls:
 
     def __post_init__(self) -> None:
         as_retry(self.retry)
-        if self.cache is not None:
-            as_cache(self.cache)
+        as_cache(self.cache)
         if self.timeout is not None:
             check_number("timeout", self.timeout)
         check_count("concurrency", self.concurrency)
@@ -189,15 +188,14 @@ def model_error(rows: IntArray | int, error: BaseException, note: str = "") -> M
     return ModelError(f"{message.rstrip('.')}. {_BATCH}" if single else message)
 
 
-def check_scores(
-    returned: NDArray[Any], rows: IntArray | int, outputs: int | None = None
-) -> FloatArray:
+def check_scores(returned: Any, rows: IntArray | int, outputs: int | None = None) -> FloatArray:
     """The scores of perturbed inputs by number, or of n inputs: (n, outputs), checked.
 
     A copy: the model may fill the same array again at its next call. `outputs` is their number, if
     it is known.
     """
-    n, shape = rows if isinstance(rows, int) else len(rows), returned.shape
+    found, n = as_scores(returned), rows if isinstance(rows, int) else len(rows)
+    shape = found.shape
     if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
         raise ModelError(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
@@ -205,7 +203,7 @@ def check_scores(
             + (" Return one score per output, such as a mean over pixels." if shape[2:] else "")
             + (f" {_BATCH}" if shape == () else "")
         )
-    scores = np.array(returned, dtype=np.float64).reshape(n, -1)
+    scores = np.array(found, dtype=np.float64).reshape(n, -1)
     if outputs is not None and scores.shape[1] != outputs:
         raise ModelError(
             f"The model must return as many outputs for every mask; it returned {outputs} before, "
@@ -241,8 +239,8 @@ class Caller:
     `sent` counts the inputs of every attempt, and none is made beyond `limit`.
     """
 
-    def __init__(self, model: Model, calls: Calls, limit: int = sys.maxsize) -> None:
-        self.model, self.calls, self.limit, self.sent = model, calls, limit, 0
+    def __init__(self, model: Model, calls: Calls) -> None:
+        self.model, self.calls, self.limit, self.sent = model, calls, sys.maxsize, 0
         self._retry, self._lock = as_retry(calls.retry), Lock()
 
     def count(self, n: int) -> None:
@@ -265,7 +263,7 @@ class Caller:
     def _answer(self, batch: Any, n: int) -> Any:
         """`answer` for n inputs that the model gets, the first try of which is counted."""
         if isinstance(batch, MeanBatch):
-            return batch.means(check_scores(as_scores(self._answer(batch.inputs, n)), n))
+            return batch.means(check_scores(self._answer(batch.inputs, n), n))
         retry, failures = self._retry, 0
         while True:
             try:
@@ -289,18 +287,6 @@ class Caller:
         if isinstance(model, AsyncModel):
             return wait_for(model.submit(batch), timeout)
         return wait_for(in_thread(model, batch), timeout)
-
-
-def call_model(caller: Caller, batch: Any, n: int) -> FloatArray:
-    """All outputs of a model for a batch of n inputs, (n, outputs), checked.
-
-    The family and runs with shared calls ask through this function.
-    """
-    try:
-        returned = as_scores(caller.answer(batch, n))
-    except Exception as error:
-        raise model_error(n, error) from error
-    return check_scores(returned, n)
 
 
 def copy_of(value: Any) -> Any:

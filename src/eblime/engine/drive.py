@@ -15,7 +15,7 @@ import numpy as np
 
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray
-from eblime.engine.calls import Caller, call_model, model_error
+from eblime.engine.calls import Caller, check_scores, model_error
 from eblime.engine.questions import PendingReply, Question, Reply, open_cache, open_model
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
@@ -170,7 +170,9 @@ def ask(sessions: Sequence[Session]) -> list[Reply]:
         ends = np.cumsum([len(some) for some in rows])
         caller, total = Caller(settings.model, settings.calls), int(ends[-1])
         inputs = [q.neighbourhood.inputs(r) for q, r in zip(questions, rows, strict=True) if len(r)]
-        scores = call_model(caller, join_batches(inputs), total) if total else np.empty((0, 1))
+        scores = np.empty((0, 1))
+        if total:
+            scores = check_scores(caller.answer(join_batches(inputs), total), total)
         replies = []
         for reply, own in zip(pending, np.split(scores, ends[:-1]), strict=True):
             again, asked = np.split(own, [len(reply.again)])
