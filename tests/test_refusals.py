@@ -51,11 +51,6 @@ REFUSED = {
         ),
         "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got 'a'.",
     ),
-    "one pixel": (
-        lambda: image(segmentation="grid", hide=0).explain(np.ones((1, 1, 3))),
-        "`image` must have at least two pixels, so that it can be cut into superpixels; "
-        "got shape (1, 1, 3).",
-    ),
     "rows of pixels with different lengths": (
         lambda: image().explain([[1, 2], [3]]),
         "`image` must be an array whose rows all have the same length; "

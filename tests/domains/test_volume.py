@@ -125,11 +125,10 @@ def test_a_large_volume_is_cut_on_a_smaller_copy(monkeypatch, rng):
         ({"volume": np.zeros((1, 1, 3, 4, 5))}, r"Pass `volume\[0\]`, without the batch axis"),
         ({"volume": np.full((3, 4, 5), np.nan)}, r"must be finite; got nan at \(0, 0, 0\)"),
         ({"volume": np.zeros((9, 8, 7, 6))}, r"channel axis of the volume .* is not clear"),
-        ({"volume": np.zeros((1, 1, 1))}, "at least two voxels"),
-        ({"segmentation": np.zeros((3, 3, 3), int)}, r"volume's sides \(8, 6, 10\); got"),
+        ({"segmentation": np.zeros((3, 3, 3), int)}, r"volume's shape \(8, 6, 10\); got"),
         ({"segmentation": ("blocks", {"n": (2, 2)})}, "one number or 3"),
         ({"segmentation": ("blocks", {"n": 7})}, r"no larger than the sides .*10\); got 7"),
-        ({"hide": np.zeros((2, 2, 2))}, r"must have the shape of the explained one"),
+        ({"hide": np.zeros((2, 2, 2))}, r"the shape of the explained volume"),
         ({"hide": (1, 2)}, "one for each of the 1 channels"),
     ],
 )

@@ -23,6 +23,7 @@ from eblime.domains.composite import (
     array_checks,
     centres,
     even_blocks,
+    name_and_parameters,
     run_algorithm,
 )
 from eblime.domains.readers import check_memory
@@ -107,7 +108,6 @@ SEGMENTER = Segmenter(
     kind="volume",
     features="regions",
     sides="(D, H, W)",
-    element="voxel",
     known=SEGMENTATIONS,
     regular="blocks",
     factor=lambda sides: int(np.ceil(np.cbrt(np.prod(sides, dtype=float) / _MOST_VOXELS) - 1e-9)),
@@ -127,9 +127,9 @@ def read_volume(
     """Cut an array into blocks or regions; the settings are those of `VolumeExplainer`."""
     if isinstance(volume, np.ndarray):
         check_memory(volume.shape, volume.dtype)
-    numbers = SEGMENTER.read_numbers(volume, volume, "or a path")
-    name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
-    how = name if isinstance(name, str) else ""
+    numbers = SEGMENTER.read_numbers(volume, "or a path")
+    cut, params = name_and_parameters(segmentation)
+    how = cut if isinstance(cut, str) else ""
     if how == "slic" and spacing is not None:  # so that its regions are round in space
         steps = np.asarray(spacing, dtype=float)
         segmentation = how, {"spacing": steps / steps.min(), **params}
