@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eblime._checks import check_choice, check_count, check_number
-from eblime.domains.composite import Segmentation
+from eblime.domains.composite import Segmentation, check_cut
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.signal.scene import Hide, check_settings, read_signal
+from eblime.domains.signal.scene import HIDES, SEGMENTATIONS, Hide, read_signal
 from eblime.explainers.base import BaseExplainer
 from eblime.models.signal import LAYOUTS, SignalModel
 
@@ -72,7 +72,8 @@ class SignalExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
-        check_settings(self.segmentation, self.hide)
+        sides = "(T,) or (C, T),"
+        check_cut(self.segmentation, self.hide, SEGMENTATIONS, HIDES, sides, (1, 2))
         check_count("fade", self.fade, minimum=0)
         if self.rate is not None:
             check_number("rate", self.rate)

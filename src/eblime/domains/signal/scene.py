@@ -14,7 +14,15 @@ from scipy import fft, ndimage
 from eblime import _field_checks as checks
 from eblime._checks import as_floats
 from eblime._types import FloatArray, IntArray
-from eblime.domains.composite import Labels, Segmentation, are_labels, check_cut, relabel
+from eblime.domains.composite import (
+    Labels,
+    Segmentation,
+    are_labels,
+    check_changes,
+    check_finite,
+    name_and_parameters,
+    relabel,
+)
 from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
@@ -359,11 +367,6 @@ def _check_fit(name: str, value: int, most: int) -> None:
         )
 
 
-def check_settings(segmentation: Segmentation, hide: Hide) -> None:
-    """Refuse settings that no signal can have."""
-    check_cut(segmentation, hide, SEGMENTATIONS, HIDES, "(T,) or (C, T),", (1, 2))
-
-
 def read_signal(
     source: Any,
     *,
@@ -375,7 +378,7 @@ def read_signal(
 ) -> SignalScene:
     """Cut a signal into features; the settings are those of `SignalExplainer`."""
     found = read_recording(source, rate=rate, channels=channels)
-    cut, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
+    cut, params = name_and_parameters(segmentation)
     labels = edges = None
     if isinstance(cut, str) and cut == "bands":
         edges = bands(found, **params)
@@ -384,13 +387,9 @@ def read_signal(
         own = np.asarray(find(found.signal.copy(), **params) if callable(find) else find)
         shape = found.signal.shape
         own = np.broadcast_to(own, shape) if own.shape == shape[1:] else own
-        labels = relabel(own, shape, "signal's shape", "features", "('windows', {'n': 20})")
+        labels = relabel(own, shape, "signal", "features", "('windows', {'n': 20})")
     hidden = hidden_signals(found.signal, labels, hide)
-    if (hidden == found.signal).all():
-        raise ValueError(
-            "Hiding must change the signal; with this `hide` every hidden part looks like the "
-            "shown one. Choose another, such as hide='zero' or hide='noise'."
-        )
+    check_changes(hidden, np.broadcast_to(found.signal, hidden.shape), "signal")
     return SignalScene(
         signal=found.signal,
         hidden=hidden,
@@ -432,9 +431,7 @@ def hidden_signals(signal: FloatArray, labels: Labels | None, hide: Hide) -> Flo
             f"`hide` must have signals of the shape {shape} (channels, samples), or several of "
             f"them; got shape {values.shape}."
         )
-    if not np.isfinite(values).all():
-        raise ValueError("`hide` must be finite; it has NaN or infinities.")
-    return np.ascontiguousarray(values)
+    return check_finite("hide", np.ascontiguousarray(values))
 
 
 def _bridges(signal: FloatArray, labels: Labels) -> FloatArray:
