@@ -190,9 +190,8 @@ class Segmenter:
 
 def name_and_parameters(segmentation: Segmentation) -> tuple[Any, Mapping[str, Any]]:
     """A segmentation and its parameters, if it comes with some."""
-    pair = isinstance(segmentation, tuple) and len(segmentation) == 2
-    if pair and isinstance(segmentation[1], Mapping):
-        return segmentation
+    if isinstance(segmentation, tuple) and len(segmentation) == 2:
+        return segmentation if isinstance(segmentation[1], Mapping) else (segmentation, {})
     return segmentation, {}
 
 

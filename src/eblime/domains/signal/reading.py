@@ -110,7 +110,7 @@ def _read_columns(source: Any) -> Recording | None:
     if isinstance(native, nw.Series):
         names, series = [native.name or "0"], [native]
     elif isinstance(native, nw.DataFrame):
-        names, series = native.columns, native.iter_columns()
+        names, series = native.columns, [*native.iter_columns()]
     else:
         return None
     columns = {str(name): one.to_numpy() for name, one in zip(names, series, strict=True)}

@@ -115,7 +115,8 @@ class SignalScene:
     @property
     def _boxes(self) -> list[tuple[slice, slice]]:
         """The channels and the samples of each feature."""
-        return ndimage.find_objects(self.labels + 1)
+        found: list[tuple[slice, slice]] = ndimage.find_objects(self.labels + 1)
+        return found
 
     def details(self) -> dict[str, list[Any]]:
         """Begin, end and channels of each feature, or low and high frequency of each band."""

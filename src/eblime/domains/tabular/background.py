@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from eblime.domains.tabular.cells import (
     as_number,
     exact_text,
     is_missing,
+    kinds_of,
     python_value,
+    time_text,
     value_text,
 )
 from eblime.domains.tabular.table import Table
@@ -24,12 +26,12 @@ from eblime.domains.tabular.table import Table
 Groups = Mapping[str, Sequence[str | int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
+class Column(NamedTuple):
     """One column of the background."""
 
     name: str
     kind: str  # "number", "time" or "category"
+    kinds: set[str]  # of its values, in words; empty if they have others
     levels: frozenset[Any]  # its categories; none for numbers and times
     constant: tuple[Any, ...]  # the value of all rows; () if they differ
 
@@ -41,17 +43,15 @@ class Column:
 
     def label(self, value: Any) -> str:
         """The column with its value in words."""
-        if is_missing(value):
+        known = self.key(value)
+        if known is None:
             return f"{self.name} is missing"
-        if self.kind == "category":
-            return f"{self.name} = {python_value(value)}"
-        if self.kind == "time":
-            return f"{self.name} = {exact_text(as_number(value), times=True)}"
-        return f"{self.name} {value_text(as_number(value))}"
+        if self.kind == "number":
+            return f"{self.name} {value_text(known)}"
+        return f"{self.name} = {known if self.kind == 'category' else time_text(known)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Feature:
+class Feature(NamedTuple):
     """One column, or a group of columns that are hidden together."""
 
     name: str
@@ -114,15 +114,13 @@ def prepare(
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
     cells = [table.column(c) for c in range(len(table.names))]
-    whole = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
+    columns = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
     if warn and table.n_rows > 1:
-        _check_constant_columns([column.name for column in whole if column.constant], table.names)
-    columns = list(whole)
+        _check_constant_columns([column.name for column in columns if column.constant], table.names)
     if rows is not None:
         table = table.take(rows)
-        for k, (column, one) in enumerate(zip(whole, cells, strict=True)):
-            kept = _read_column(column.name, Cells(one.values[rows], one.kind))
-            columns[k] = replace(column, constant=kept.constant)
+        kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in cells]
+        columns = [c._replace(constant=now) for c, now in zip(columns, kept, strict=True)]
     return Background(table=table, columns=columns, features=_features(table.names, group_of))
 
 
@@ -146,28 +144,35 @@ def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]
 
 def _read_column(name: str, cells: Cells) -> Column:
     """What is known about the values of a column."""
-    values, levels = cells.values, frozenset[Any]()
+    values = cells.values
     if cells.kind == "category":
-        keys = set()
+        levels = set()
         for row, value in enumerate(values):
             try:
-                keys.add(None if is_missing(value) else python_value(value))
+                levels |= {None if is_missing(value) else python_value(value)}
             except TypeError as error:
                 raise TypeError(
                     f"Column {name!r} must hold one number, string or boolean in each row; got "
                     f"{value!r:.60} in row {row}. Split it into several columns."
                 ) from error
-        levels = frozenset(keys - {None})
-        constant = tuple(keys) if len(keys) == 1 else ()
-    else:
-        infinite = np.flatnonzero(np.isinf(values))
-        if infinite.size:
-            row = int(infinite[0])
-            raise ValueError(f"Column {name!r} must be finite; got {values[row]} in row {row}.")
-        first, missing = values[0], np.isnan(values)
-        same = missing.all() or (values == first).all()
-        constant = (None if missing[0] else float(first),) if same else ()
-    return Column(name=name, kind=cells.kind, levels=levels, constant=constant)
+        constant = tuple(levels) if len(levels) == 1 else ()
+        known = frozenset(levels - {None})
+        each = [kinds_of(level)[:1] for level in known]
+        return Column(name, cells.kind, set().union(*each) if all(each) else set(), known, constant)
+    infinite = np.flatnonzero(np.isinf(values))
+    if infinite.size:
+        row = int(infinite[0])
+        raise ValueError(f"Column {name!r} must be finite; got {values[row]} in row {row}.")
+    first, missing = values[0], np.isnan(values)
+    same = missing.all() or (values == first).all()
+    constant = (None if missing[0] else float(first),) if same else ()
+    return Column(
+        name,
+        cells.kind,
+        {"a number" if cells.kind == "number" else "a date"},
+        frozenset(),
+        constant,
+    )
 
 
 def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> None:
