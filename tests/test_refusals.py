@@ -78,7 +78,8 @@ REFUSED = {
     ),
     "the path of a table": (
         lambda: table("train.csv"),
-        "got str. Read the file first, for example with pandas.read_csv.",
+        "got str. Read a file first, for example with pandas.read_csv; make a pandas.DataFrame of a "
+        "dictionary; collect a lazy frame with its collect().",
     ),
 }
 
@@ -96,7 +97,7 @@ def test_a_lazy_frame_must_be_collected():
     """A lazy frame has no rows yet."""
     polars = pytest.importorskip("polars")
 
-    with pytest.raises(TypeError, match=r"got LazyFrame\. Call its collect\(\) first\.$"):
+    with pytest.raises(TypeError, match=r"got LazyFrame\. .*; collect a lazy frame with its collect\(\)\.$"):
         table(polars.DataFrame({"a": [1, 2]}).lazy())
 
 

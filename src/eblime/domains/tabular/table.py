@@ -6,7 +6,6 @@ values stay what they were. Tables are copies: one that is changed later changes
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -153,21 +152,14 @@ class FrameTable:
             return self._assemble([s[np.where(own[:, c], itself, rows)] for c, s in columns])
         import pandas as pd
 
-        found: dict[int, Any] = {}
-        places: dict[Any, list[int]] = {}
-        for c, dtype in enumerate(self.native.dtypes):
-            if isinstance(dtype, np.dtype) and dtype.kind in "buif":
-                places.setdefault(dtype, []).append(c)
-                continue
+        dtypes = list(self.native.dtypes)
+        if len({*dtypes}) == 1 and isinstance(dtypes[0], np.dtype) and dtypes[0].kind in "buif":
+            return self._label(_mix(self.native.to_numpy(), rows, own))
+        found = {}
+        for c, dtype in enumerate(dtypes):
             taken = self.native.iloc[:, c].array.take(np.where(own[:, c], itself, rows))
             found[c] = pd.Series(taken, dtype=dtype, copy=False)  # pandas must not infer a dtype
-        for some in places.values():
-            every = len(some) == len(self.names)
-            block = _mix(self.native.iloc[:, some].to_numpy(), rows, own if every else own[:, some])
-            if every:
-                return self._label(block)
-            found |= {c: block[:, k] for k, c in enumerate(some)}
-        return self._label({c: found[c] for c in sorted(found)})
+        return self._label(found)
 
     def take(self, rows: IntArray) -> FrameTable:
         """Some of the rows, by number."""
@@ -207,20 +199,14 @@ class FrameTable:
         import pandas as pd
 
         native, dtypes = self.native, list(self.native.dtypes)
-        floats = [c for c, dtype in enumerate(dtypes) if dtype == np.float64]
-        others = [c for c, dtype in enumerate(dtypes) if dtype != np.float64]
-        own = [as_number(row[c]) for c in floats]
-        block = np.concatenate([native.iloc[:, floats].to_numpy(np.float64), [own]])
-        if not others:
-            return self._label(block)
-        below = pd.concat(
-            [_one_of_pandas(self.names[c], dtypes[c], row[c]) for c in others], axis=1
-        )
-        below.columns = native.columns[others]
-        joined = _concat_pandas(native.iloc[:, others], below)
-        columns = dict(zip(floats, block.T, strict=True))
-        columns |= {c: joined.iloc[:, k] for k, c in enumerate(others)}
-        return self._label({c: columns[c] for c in range(len(row))})
+        if all(dtype == np.float64 for dtype in dtypes):
+            own = [as_number(value) for value in row]
+            return self._label(np.concatenate([native.to_numpy(), [own]]))
+        below = self._label(dict(enumerate(map(_one_of_pandas, self.names, dtypes, row))))
+        for label, dtype in below.dtypes.items():  # pandas finds common dtypes, not of categories
+            if isinstance(dtype, pd.CategoricalDtype) and dtype != native.dtypes[label]:
+                native = native.astype({label: dtype})
+        return pd.concat([native, below], ignore_index=True)
 
     def _assemble(self, columns: Sequence[Any]) -> Any:
         """Columns as a frame of the library, with the user's own labels."""
@@ -291,8 +277,9 @@ def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTa
         raise
     except TypeError as error:
         raise TypeError(
-            "`background` must be a pandas or polars frame, an array or a sparse matrix; "
-            f"got {type(table).__name__}.{_advice(table)}"
+            "`background` must be a pandas or polars frame, an array or a sparse matrix; got "
+            f"{type(table).__name__}. Read a file first, for example with pandas.read_csv; make a "
+            "pandas.DataFrame of a dictionary; collect a lazy frame with its collect()."
         ) from error
     found = _frame_names(frame.columns, frame.shape, names)
     copied = frame if frame.implementation.is_pyarrow() else frame.clone()
@@ -366,16 +353,6 @@ def _one_of_pandas(name: str, dtype: Any, value: Any) -> Any:
         return pd.Series([value])  # a fraction in an integer column
 
 
-def _concat_pandas(above: Any, below: Any) -> Any:
-    """Two pandas frames in one. pandas finds common dtypes, but not of categories."""
-    import pandas as pd
-
-    for label, dtype in below.dtypes.items():
-        if isinstance(dtype, pd.CategoricalDtype) and dtype != above.dtypes[label]:
-            above = above.astype({label: dtype})
-    return pd.concat([above, below], ignore_index=True)
-
-
 def _refuse_value(name: str, dtype: Any, value: Any) -> NoReturn:
     """Refuse a value of the row that the dtype of its column cannot hold."""
     raise ValueError(
@@ -433,17 +410,6 @@ def _frame_names(
             "once. Rename or drop them."
         )
     return found
-
-
-def _advice(table: Any) -> str:
-    """How to turn an object of another type into a table."""
-    if isinstance(table, (str, os.PathLike)):
-        return " Read the file first, for example with pandas.read_csv."
-    if isinstance(table, dict):
-        return " Pass pandas.DataFrame(background)."
-    if hasattr(table, "__array__"):
-        return " Pass numpy.asarray(background)."
-    return " Call its collect() first." if hasattr(table, "collect") else ""
 
 
 def _floats(series: Any) -> FloatArray:
