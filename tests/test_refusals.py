@@ -97,7 +97,9 @@ def test_a_lazy_frame_must_be_collected():
     """A lazy frame has no rows yet."""
     polars = pytest.importorskip("polars")
 
-    with pytest.raises(TypeError, match=r"got LazyFrame\. .*; collect a lazy frame with its collect\(\)\.$"):
+    with pytest.raises(
+        TypeError, match=r"got LazyFrame\. .*; collect a lazy frame with its collect\(\)\.$"
+    ):
         table(polars.DataFrame({"a": [1, 2]}).lazy())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,13 +127,17 @@ class FrameTable:
         """The frame with one more row; columns keep their dtypes if the values fit them."""
         import narwhals as nw
 
-        if self._is_pandas:
-            return FrameTable(native=self._append_to_pandas(row), names=self.names)
+        if self._is_pandas and all(dtype == np.float64 for dtype in self.native.dtypes):
+            own = [as_number(value) for value in row]
+            both = self._label(np.concatenate([self.native.to_numpy(), [own]]))
+            return FrameTable(native=both, names=self.names)
         columns = list(self._frame.iter_columns())
         last = list(map(_one_value, self.names, columns, row))
-        above = [_cast(*pair) for pair in zip(columns, last, strict=True)]
-        frames = [nw.from_native(self._assemble(part), eager_only=True) for part in (above, last)]
-        both = nw.concat(frames, how="vertical").to_native()
+        pairs = [(column, _dtype(one)) for column, one in zip(columns, last, strict=True)]
+        wider = [_cast(column, dtype) for column, dtype in pairs if _dtype(column) != dtype]
+        above = self._frame.with_columns(*wider) if wider else self._frame
+        below = nw.from_native(self._assemble(last), eager_only=True)
+        both = nw.concat([above, below], how="vertical").to_native()
         return FrameTable(native=both, names=self.names)
 
     def last_row(self) -> list[Any]:
@@ -174,8 +178,7 @@ class FrameTable:
         columns = list(nw.from_native(same, eager_only=True).iter_columns())
         for c, new in numbers.items():
             values: Any = new
-            made = nw.new_series(columns[c].name, values, nw.Float64, backend=self._library)
-            columns[c] = _fit(self.names[c], columns[c], made)
+            columns[c] = nw.new_series(columns[c].name, values, nw.Float64, backend=self._library)
         return self._assemble(columns)
 
     @property
@@ -193,20 +196,6 @@ class FrameTable:
     def _is_pandas(self) -> bool:
         """Whether the frame is of pandas, which has ways of its own that are faster."""
         return bool(self._library.is_pandas())
-
-    def _append_to_pandas(self, row: Sequence[Any]) -> Any:
-        """A frame of pandas with one more row; columns of floats are joined as one array."""
-        import pandas as pd
-
-        native, dtypes = self.native, list(self.native.dtypes)
-        if all(dtype == np.float64 for dtype in dtypes):
-            own = [as_number(value) for value in row]
-            return self._label(np.concatenate([native.to_numpy(), [own]]))
-        below = self._label(dict(enumerate(map(_one_of_pandas, self.names, dtypes, row))))
-        for label, dtype in below.dtypes.items():  # pandas finds common dtypes, not of categories
-            if isinstance(dtype, pd.CategoricalDtype) and dtype != native.dtypes[label]:
-                native = native.astype({label: dtype})
-        return pd.concat([native, below], ignore_index=True)
 
     def _assemble(self, columns: Sequence[Any]) -> Any:
         """Columns as a frame of the library, with the user's own labels."""
@@ -293,72 +282,47 @@ def _mix(table: NDArray[Any], rows: IntArray, own: BoolArray) -> NDArray[Any]:
     return found
 
 
-def _cast(series: Any, like: Any) -> Any:
-    """A series in exactly the dtype of another one; itself if it has this dtype.
+def _dtype(series: Any) -> Any:
+    """The library's own dtype, which may tell apart what narwhals does not, such as two strings."""
+    native = series.to_native()
+    return native.type if series.implementation.is_pyarrow() else native.dtype
 
-    narwhals has one dtype for strings and one for dictionaries where libraries have several.
-    """
+
+def _cast(series: Any, dtype: Any) -> Any:
+    """A series in a dtype of its library."""
     import narwhals as nw
 
-    native, wanted = series.to_native(), like.to_native()
-    arrow = series.implementation.is_pyarrow()
-    known, dtype = (native.type, wanted.type) if arrow else (native.dtype, wanted.dtype)
-    if known == dtype:
+    if _dtype(series) == dtype:
         return series
-    pandas_like = series.implementation.is_pandas_like()
-    cast = native.astype(dtype) if pandas_like else native.cast(dtype)
-    return nw.from_native(cast, series_only=True).alias(like.name)
-
-
-def _fit(name: str, column: Any, series: Any) -> Any:
-    """New values in the dtype of a column; numbers that do not fit it in a wider one."""
-    import narwhals as nw
-
-    dtype = column.dtype
-    try:
-        cast = _cast(series, column)
-        if not dtype.is_integer() or np.array_equal(_floats(cast), _floats(series), equal_nan=True):
-            return cast
-    except Exception:  # each library has its own exception for a value that fails
-        if not dtype.is_numeric() or series.dtype == nw.String:
-            _refuse_value(name, dtype, series.to_list()[0])
-    return series if series.dtype.is_numeric() else series.cast(nw.Float64)
+    native = series.to_native()
+    cast = native.astype(dtype) if series.implementation.is_pandas_like() else native.cast(dtype)
+    return nw.from_native(cast, series_only=True).alias(series.name)
 
 
 def _one_value(name: str, column: Any, value: Any) -> Any:
     """A series of one value, in the dtype of a column or in one that can hold the value."""
     import narwhals as nw
 
-    known = None if is_missing(value) else value
-    return _fit(name, column, nw.new_series(column.name, [known], backend=column.implementation))
-
-
-def _one_of_pandas(name: str, dtype: Any, value: Any) -> Any:
-    """A pandas series of one value, in a dtype or in one that can hold the value."""
-    import pandas as pd
-
-    of_numpy = isinstance(dtype, np.dtype)
-    if is_missing(value):
-        if of_numpy and dtype.kind in "iu":
-            return pd.Series([np.nan])
-        as_object = of_numpy and dtype.kind in "bO"
-        return pd.Series([value if as_object else None], dtype=object if as_object else dtype)
-    if isinstance(dtype, pd.CategoricalDtype) and value not in dtype.categories:
-        dtype = pd.CategoricalDtype([*dtype.categories, value], ordered=dtype.ordered)
+    missing, dtype = is_missing(value), _dtype(column)
+    categories = getattr(dtype, "categories", None)  # of pandas
+    if column.implementation.is_pandas_like():
+        if missing and isinstance(dtype, np.dtype) and dtype.kind in "biu":
+            dtype = np.dtype("O" if dtype.kind == "b" else "f8")
+        elif categories is not None and not missing and value not in categories:
+            dtype = type(dtype)([*categories, value], ordered=dtype.ordered)
+    kept = None if missing and dtype != object else value  # objects may tell None from NaN
+    one = nw.new_series(column.name, [kept], backend=column.implementation)
     try:
-        return pd.Series([value], dtype=dtype)
-    except (TypeError, ValueError, OverflowError):
-        if not pd.api.types.is_numeric_dtype(dtype) or isinstance(value, str):
-            _refuse_value(name, dtype, value)
-        return pd.Series([value])  # a fraction in an integer column
-
-
-def _refuse_value(name: str, dtype: Any, value: Any) -> NoReturn:
-    """Refuse a value of the row that the dtype of its column cannot hold."""
-    raise ValueError(
-        f"Column {name!r} of the row must have a value that its dtype {dtype} can hold; got "
-        f"{value!r:.60}."
-    )
+        cast = _cast(one, dtype)
+        if not column.dtype.is_integer() or cast.to_list() == one.to_list():
+            return cast
+    except Exception as error:  # each library has its own exception for a value that fails
+        if not column.dtype.is_numeric() or one.dtype == nw.String:
+            raise ValueError(
+                f"Column {name!r} of the row must have a value that its dtype {dtype} can hold; "
+                f"got {value!r:.60}."
+            ) from error
+    return one if one.dtype.is_numeric() else one.cast(nw.Float64)
 
 
 def _read_array(table: Any, names: Sequence[str] | None) -> ArrayTable:
