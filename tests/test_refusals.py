@@ -66,11 +66,11 @@ REFUSED = {
     ),
     "a name twice": (
         lambda: table(names=["a", "b", "a"]),
-        "`names` must give each of the 3 columns a different name; got 'a' more than once.",
+        "`names` must be 3 different names; got ['a', 'b', 'a'].",
     ),
     "too few names": (
         lambda: table(names=["a", "b"]),
-        "`names` must give each of the 3 columns a different name; got 2 names.",
+        "`names` must be 3 different names; got ['a', 'b'].",
     ),
     "a page of something else": (
         lambda: eblime.report(5),
@@ -78,8 +78,8 @@ REFUSED = {
     ),
     "the path of a table": (
         lambda: table("train.csv"),
-        "got str. Read a file first, for example with pandas.read_csv; make a pandas.DataFrame of a "
-        "dictionary; collect a lazy frame with its collect().",
+        "got str. Read a file first, for example with pandas.read_csv; make a pandas.DataFrame of "
+        "a dictionary; collect a lazy frame with its collect().",
     ),
 }
 

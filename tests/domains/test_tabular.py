@@ -651,14 +651,14 @@ def test_progress_changes_no_number(progress, capsys):
 def test_column_names_must_differ():
     """By their text: a frame with the labels 0 and "0" is refused."""
     frame = pd.DataFrame(np.eye(4)[:, :2], columns=[0, "0"])
-    with pytest.raises(ValueError, match="different column names; got '0' more than once"):
+    with pytest.raises(ValueError, match="must be 2 different names"):
         eblime.TabularExplainer(Spy(), frame)
 
 
 def test_duplicate_columns_are_named():
-    """In our words, before the library of the frame complains in its own."""
+    """By narwhals."""
     frame = pd.DataFrame(np.ones((4, 5)), columns=["a", "b", "a", "c", "c"])
-    with pytest.raises(ValueError, match=r"`background` .* got 'a', 'c' more than once"):
+    with pytest.raises(ValueError, match=r"unique column names, got:\n- 'a' 2 times\n- 'c' 2"):
         eblime.TabularExplainer(Spy(), frame)
 
 

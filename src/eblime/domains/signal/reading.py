@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._checks import check_number
+from eblime._checks import check_names, check_number
 from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.domains.composite import as_numbers, check_finite
@@ -46,7 +46,7 @@ def read_recording(
         found = _read_columns(source) or _read_array(source)
     _check_samples(found.signal)
     if channels is not None:
-        found = replace(found, channels=_check_names(channels, len(found.signal)))
+        found = replace(found, channels=check_names("channels", channels, len(found.signal)))
     return found if rate is None else _with_rate(found, rate)
 
 
@@ -60,17 +60,6 @@ def _with_rate(found: Recording, rate: float) -> Recording:
         raise ValueError(
             f"`rate` must be left out, or equal to that of the signal's own times, {own:g}; "
             f"got {rate:g}."
-        )
-    return found
-
-
-def _check_names(names: Sequence[str], count: int) -> list[str]:
-    """Names of channels, one each and all different."""
-    found = [str(name) for name in names]
-    if isinstance(names, str) or len(found) != count or len(set(found)) < count:
-        raise ValueError(
-            f"`channels` must have a name for each of the {count} channels, all different; got "
-            f"{names!r:.80}."
         )
     return found
 

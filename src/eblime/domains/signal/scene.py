@@ -261,10 +261,10 @@ def windows(signal: FloatArray, *, n: int | None = None, width: int | None = Non
         raise ValueError("`segmentation` must have `n` or `width`, not both.")
     if width is None:
         count = min(20, samples) if n is None else n
-        check_count("n", count, maximum=samples)
+        check_count("n` of `segmentation", count, maximum=samples)
         cut = np.arange(samples) * count // samples
     else:
-        check_count("width", width, maximum=samples - 1)
+        check_count("width` of `segmentation", width, maximum=samples - 1)
         cut = np.minimum(np.arange(samples) // width, max(1, round(samples / width)) - 1)
         cut = np.arange(samples) // width if cut.max() == 0 else cut
     return np.broadcast_to(cut, signal.shape)
@@ -301,7 +301,7 @@ def bands(
     highest = 0.5 / steps.mean()
     if edges is None:
         count = min(8, samples // 2) if n is None else n
-        check_count("n", count, maximum=samples // 2)
+        check_count("n` of `segmentation", count, maximum=samples // 2)
         ends = np.linspace(0, highest, count + 1)
     else:
         if n is not None:

@@ -6,7 +6,7 @@ values stay what they were. Tables are copies: one that is changed later changes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from eblime._checks import check_names
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.domains.tabular.cells import (
     Cells,
@@ -252,27 +253,38 @@ def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTa
     names
         Names of the columns; only for arrays and sparse matrices.
     """
-    if isinstance(table, (np.ndarray, list, tuple)):
-        return _read_array(table, names)
+    made: Any = FrameTable
     if sparse.issparse(table):
-        return SparseTable(native=table.tocsr().copy(), names=_array_names(table.shape[1], names))
+        table, made = table.tocsr().copy(), SparseTable
+    elif isinstance(table, (np.ndarray, list, tuple)):
+        table, made = _read_array(table), ArrayTable
+    else:
+        if names is not None:
+            raise ValueError("`names` must be None for a data frame, which has column names.")
+        table, names = _read_frame(table)
+    if 0 in table.shape:
+        raise ValueError(
+            f"`background` must have at least one row and one column; got shape {table.shape}."
+        )
+    width = table.shape[1]
+    names = [f"column {c}" for c in range(width)] if names is None else names
+    return made(native=table, names=check_names("names", names, width))
+
+
+def _read_frame(table: Any) -> tuple[Any, list[str]]:
+    """A copy of a data frame, and its column names."""
     import narwhals as nw
 
     try:
         frame = nw.from_native(table, eager_only=True)
-    except nw.exceptions.DuplicateError:
-        arrow = nw.dependencies.is_pyarrow_table(table)
-        _frame_names(table.column_names if arrow else table.columns, table.shape, None)
-        raise
     except TypeError as error:
         raise TypeError(
             "`background` must be a pandas or polars frame, an array or a sparse matrix; got "
             f"{type(table).__name__}. Read a file first, for example with pandas.read_csv; make a "
             "pandas.DataFrame of a dictionary; collect a lazy frame with its collect()."
         ) from error
-    found = _frame_names(frame.columns, frame.shape, names)
     copied = frame if frame.implementation.is_pyarrow() else frame.clone()
-    return FrameTable(native=copied.to_native(), names=found)
+    return copied.to_native(), frame.columns
 
 
 def _mix(table: NDArray[Any], rows: IntArray, own: BoolArray) -> NDArray[Any]:
@@ -310,7 +322,7 @@ def _one_value(name: str, column: Any, value: Any) -> Any:
             dtype = np.dtype("O" if dtype.kind == "b" else "f8")
         elif categories is not None and not missing and value not in categories:
             dtype = type(dtype)([*categories, value], ordered=dtype.ordered)
-    kept = None if missing and dtype != object else value  # objects may tell None from NaN
+    kept = None if missing and str(dtype) != "object" else value  # objects may tell None from NaN
     one = nw.new_series(column.name, [kept], backend=column.implementation)
     try:
         cast = _cast(one, dtype)
@@ -325,55 +337,19 @@ def _one_value(name: str, column: Any, value: Any) -> Any:
     return one if one.dtype.is_numeric() else one.cast(nw.Float64)
 
 
-def _read_array(table: Any, names: Sequence[str] | None) -> ArrayTable:
-    """Check an array, or lists of rows, and name its columns."""
+def _read_array(table: Any) -> NDArray[Any]:
+    """A copy of an array, or of lists of rows."""
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)
     values = np.array(table, order="C")
     if values.dtype.kind in "US":  # a mix of numbers and strings, all turned into strings
         values = np.array(table, dtype=object, order="C")
-    if values.ndim != 2 or 0 in values.shape or values.dtype.kind not in "buifO":
-        records = values.ndim == 1 and values.size > 0 and isinstance(values[0], (Mapping, np.void))
+    if values.ndim != 2 or values.dtype.kind not in "buifO":
         raise ValueError(
-            "`background` must be a table of at least one row and one column; got an array "
-            f"of shape {values.shape} and dtype {values.dtype}."
-            f"{' Pass pandas.DataFrame(background).' if records else ''}"
+            "`background` must be a table of rows and columns; got an array of shape "
+            f"{values.shape} and dtype {values.dtype}. Make a pandas.DataFrame of records."
         )
-    return ArrayTable(native=values, names=_array_names(values.shape[1], names))
-
-
-def _array_names(n_columns: int, names: Sequence[str] | None) -> list[str]:
-    """Names of an array's columns: those given, or "column 0" and so on."""
-    if names is None:
-        return [f"column {c}" for c in range(n_columns)]
-    listed = [str(name) for name in names]
-    twice = [name for name in listed if listed.count(name) > 1]
-    if len(listed) != n_columns or twice:
-        got = f"{twice[0]!r} more than once" if twice else f"{len(listed)} names"
-        raise ValueError(
-            f"`names` must give each of the {n_columns} columns a different name; got {got}."
-        )
-    return listed
-
-
-def _frame_names(
-    columns: Iterable[Any], shape: tuple[int, ...], names: Sequence[str] | None
-) -> list[str]:
-    """The column names of a data frame, all different."""
-    if 0 in shape:
-        raise ValueError(
-            f"`background` must have at least one row and one column; got shape {shape}."
-        )
-    if names is not None:
-        raise ValueError("`names` must be None for a data frame, which has its own column names.")
-    found = [str(name) for name in columns]
-    double = dict.fromkeys(repr(name) for name in found if found.count(name) > 1)
-    if double:
-        raise ValueError(
-            f"`background` must have different column names; got {', '.join(double)} more than "
-            "once. Rename or drop them."
-        )
-    return found
+    return values
 
 
 def _floats(series: Any) -> FloatArray:
