@@ -74,7 +74,7 @@ def test_a_folder_is_explained_in_a_run(folder, capsys):
         (["sounds/pump.wav", "--hide", "blur"], "--hide must be one of 'bridge'"),
         (
             ["sounds/pump.wav", "--segmentation", "windows:n=500"],
-            "must be >= 1 and <= 200; got 500",
+            ">= 1 and <= 200; got 500",
         ),
         (["sounds/pump.wav", "--rate", "44100"], "--rate must be left out"),
     ],

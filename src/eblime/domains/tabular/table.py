@@ -268,7 +268,8 @@ def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTa
         )
     width = table.shape[1]
     names = [f"column {c}" for c in range(width)] if names is None else names
-    return made(native=table, names=check_names("names", names, width))
+    found: Table | SparseTable = made(native=table, names=check_names("names", names, width))
+    return found
 
 
 def _read_frame(table: Any) -> tuple[Any, list[str]]:
