@@ -53,6 +53,14 @@ def list_settings(method: Asks) -> Asks:
     return method
 
 
+def spend(settings: LoopSettings, n: int) -> LoopSettings:
+    """The settings after n model calls."""
+    calls = settings.calls
+    if calls.max_calls is not None:
+        calls = replace(calls, max_calls=max(1, calls.max_calls - n))
+    return replace(settings, calls=calls, spent=n)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BaseExplainer(ABC):
     """An explainer: settings, and a way to read an input.
@@ -92,6 +100,7 @@ class BaseExplainer(ABC):
     """
 
     about: ClassVar[tuple[str, ...]]  # settings that describe how an input is read
+    max_masks: ClassVar[int] = 5000  # with a stop rule, unless the user says otherwise
     model: Any = field(kw_only=False)
     n_masks: int = 1000
     design: Any = "paired"
@@ -267,6 +276,7 @@ class BaseExplainer(ABC):
             labels=self.labels,
             about=self.description,
             calls=Calls().merge(self.calls, self.cache),
+            max_masks=self.max_masks,
         )
         loop.check()
         model = as_model(self.model)
