@@ -183,7 +183,7 @@ def test_the_law_of_masks_of_texts_is_noted():
     ("settings", "error", "message"),
     [
         ({"methods": "eblime"}, TypeError, "`methods` must be a list or a dictionary"),
-        ({"methods": []}, ValueError, "`methods` must not be empty"),
+        ({"methods": []}, ValueError, "`methods` must have at least one"),
         ({"methods": ["eblime", "eblime"]}, ValueError, "'eblime' is there twice"),
         ({"methods": ["magic"]}, ValueError, "`methods` must be one of .*'s-lime'"),
         ({"methods": ["lime+magic"]}, ValueError, "`design` must be one of"),
@@ -426,7 +426,7 @@ def test_system_equals_the_class_if_the_budget_has_the_background():
 @pytest.mark.parametrize(
     ("methods", "x", "settings", "message"),
     [
-        (["dlime"], PEOPLE[0], {"background": PEOPLE}, "`methods` must have a method"),
+        (["dlime"], PEOPLE[0], {"background": PEOPLE}, "`methods` must have at least one method"),
         (["lime", "dlime"], TEXT, {}, "DLIME needs rows of numbers"),
         (["lime", "unravel"], IMAGE, {"segmentation": "grid"}, "UnRAVEL needs rows of numbers"),
         (
