@@ -638,7 +638,7 @@ def test_bad_choices_are_refused_before_any_model_call():
         ({"hide": [0.0, "men"]}, "`hide` must be one of 'mean', 'blur'"),
         ({"hide": [0.0, 0.0]}, "must differ; '0.0' is there twice"),
         ({"hide": [0.0, (1, 2, 3)]}, "one for each of the 1 channels"),
-        ({"hiding": ["mean"]}, "`hiding` must be a setting of ImageExplainer"),
+        ({"hiding": ["mean"]}, "unexpected keyword argument .hiding."),
         ({"methods": ["s-lime", "lime"], "hide": [0.0, "mean"]}, "must begin with a method"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):

@@ -138,11 +138,6 @@ class BaseExplainer(ABC):
         """How an input is read, for the reader of the results."""
         return {name: describe(getattr(self, name)) for name in self.about}
 
-    def check(self) -> None:
-        """Refuse invalid settings, as the constructor does, before any input is read."""
-        check_progress(self.progress)
-        self.loop.check()
-
     @list_settings
     def explain(
         self, x: Any, target: Target = None, rng: RNGLike = 0, **question: Unpack[Question]
@@ -267,8 +262,9 @@ class BaseExplainer(ABC):
         if self.labels is None:
             self._normalise(labels=output_names(self.model))
         check_progress(self.progress)
+        model = as_model(self.model)
         loop = LoopSettings(
-            model=self.model,
+            model=model,
             n_masks=self.n_masks,
             design=self.design,
             kernel=self.kernel,
@@ -279,5 +275,4 @@ class BaseExplainer(ABC):
             max_masks=self.max_masks,
         )
         loop.check()
-        model = as_model(self.model)
-        self._normalise(model=model, loop=replace(loop, model=model))
+        self._normalise(model=model, loop=loop)

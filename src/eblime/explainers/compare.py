@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from eblime import registry
@@ -132,11 +132,6 @@ def compare(
     own = {"n_masks": n_masks, "design": design}
     given = settings | {name: value for name, value in own.items() if value is not None}
     kind = _kind(model, x, explainer, settings)
-    names = {entry.name for entry in fields(kind) if entry.init} - {"model"}
-    for name in given:
-        if name not in names:
-            known = ", ".join(sorted(names))
-            raise TypeError(f"`{name}` must be a setting of {kind.__name__}, which has {known}.")
     choices = {
         name: _choices(name, value)
         for name, value in given.items()
