@@ -21,8 +21,7 @@ from eblime.domains.prompt import (
     read_prompt,
     read_sources,
     with_answer,
-    with_part,
-    with_parts,
+    with_targets,
 )
 from eblime.domains.tabular.row import as_mapping
 from eblime.engine.cache import as_cache
@@ -204,7 +203,7 @@ class PromptExplainer(BaseExplainer):
         if most is not None:  # the design must know how many masks can be asked
             settings = replace(settings, n_masks=max(1, min(settings.n_masks, most - 1)))
         if self._is_language and targets != 1:  # a run explains whole answers
-            scene, targets = _with_targets(scene, targets)
+            scene, targets = with_targets(scene, targets)
             settings = replace(settings, labels=part_labels(scene))
         return settings, self._subject(scene), 3 if targets is None else targets
 
@@ -261,22 +260,6 @@ class PromptExplainer(BaseExplainer):
     def _subject(self, scene: PromptScene) -> MaskedSubject:
         """The prompt; new answers vary by chance."""
         return MaskedSubject(scene=scene, exact=not (self._is_language and self.model.generates))
-
-
-def _with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, Any]:
-    """The scene with the parts of the answer that are targets, and their numbers."""
-    scene = with_parts(scene)
-    count = len(scene.spans)
-    if targets is None or isinstance(targets, int):
-        return scene, list(range(count if targets is None else min(targets, count)))
-    found: list[Any] = []
-    for target in targets:
-        if isinstance(target, str) and target.isdecimal() and int(target) < count:
-            target = int(target)  # as on the command line
-        if isinstance(target, str):
-            scene, target = with_part(scene, target)
-        found.append(target)
-    return scene, found
 
 
 def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
