@@ -20,7 +20,7 @@ from eblime._types import FloatArray
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
-_COUNTS = ("n", "rows", "columns", "width")  # parameters that are whole numbers
+_COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | NDArray[Any] | Callable[[NDArray[Any]], Any]
 Labels = NDArray[np.intp]
 Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[..., Any]
@@ -216,15 +216,17 @@ def check_cut(
     cut, params = name_and_parameters(segmentation)
     if isinstance(cut, str):
         check_choice("segmentation", cut, tuple(known))
-        listed = [*inspect.signature(known[cut]).parameters][1:]
-        for key, value in params.items():
-            if key not in listed and listed != ["params"]:  # those of scikit-image, which checks
-                words = ", ".join(map(repr, listed)) or "none"
-                raise ValueError(
-                    f"The parameters in `segmentation` must be those of {cut!r}, {words}; got "
-                    f"{key!r}."
-                )
-            for count in np.atleast_1d(value).tolist() if key in _COUNTS else []:
+        listed = inspect.signature(known[cut])
+        try:
+            listed.bind(None, **params)
+        except TypeError as error:
+            words = ", ".join(map(repr, [*listed.parameters][1:])) or "none"
+            raise ValueError(
+                f"The parameters in `segmentation` must be those of {cut!r}, {words}; got "
+                f"{', '.join(map(repr, params))}."
+            ) from error
+        for key in _COUNTS & params.keys():
+            for count in np.atleast_1d(params[key]).tolist():
                 check_count(key, count)
     elif isinstance(cut, tuple) or not (callable(cut) or np.ndim(cut) in axes):
         shape = getattr(cut, "shape", None)

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from eblime._checks import check_count
 from eblime._field_checks import MOST_FEATURES, NAMES, check_object, list_of, whole
 from eblime._field_checks import text as text_of
 from eblime._types import FloatArray
@@ -104,37 +103,30 @@ def read_text(
 ) -> TextScene:
     """Cut a text into features; the settings are those of `TextExplainer`.
 
-    With more than `most` features it is cut into sentences instead, or into chunks of about 20
-    tokens if its sentences are too long or too many, with a warning.
+    With more than `most` words or characters it is cut into sentences instead, or into chunks of
+    about 20 tokens if its sentences are too long or too many, with a warning.
     """
     if not isinstance(text, str):
         raise TypeError(f"`text` must be a string; got {type(text).__name__}.")
     if not text.strip():
         raise ValueError("`text` must not be empty.")
-    if most is not None:
-        check_count("most", most)
     spans = find_spans(text, tokens)
     bag = bag and tokens != "sentence"
     count = len({text[a:b] for a, b in spans}) if bag else len(spans)
     kind = tokens if isinstance(tokens, str) and tokens in TOKENS else "token"
     if kind == "word":
         _warn_unspaced(text, spans)
-    if most is not None and count > most and kind != "sentence":
+    if most is not None and count > most and kind in ("word", "char"):
         coarse, coarse_kind = coarser_spans(text, spans, most)
         said = f"{count} different {kind}s" if bag else f"{count} {kind}s"
-        _warn_coarser(said, kind, most, len(coarse), coarse_kind)
+        alone = 'tokens="sentence" to silence this warning, or ' * (coarse_kind == "sentence")
+        pattern = r"\w+" if kind == "word" else r"\S"
+        warn_user(
+            f"The text has {said}, more than {most}: its {len(coarse)} {coarse_kind}s are "
+            f'explained instead. Set {alone}tokens=r"{pattern}" to explain {kind}s.'
+        )
         spans, bag, kind = coarse, False, coarse_kind
     return _scene(text, spans, bag, kind, hide)
-
-
-def _warn_coarser(count: str, kind: str, most: int, n: int, coarse: str) -> None:
-    """Warn that sentences or chunks are explained instead of the tokens asked for."""
-    silence = 'Set tokens="sentence" to silence this warning, or' if coarse == "sentence" else "Set"
-    pattern = {"word": r'tokens=r"\w+"', "char": r'tokens=r"\S"'}.get(kind, "`most=None`")
-    warn_user(
-        f"The text has {count}, more than {most}: its {n} {coarse}s are explained instead. "
-        f"{silence} {pattern} to explain {kind}s."
-    )
 
 
 def _warn_unspaced(text: str, spans: Sequence[Span]) -> None:

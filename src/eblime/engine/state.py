@@ -56,7 +56,7 @@ def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
     The loop knows nothing of features that no perturbed input changes, such as the columns of a
     table in which all rows are the same.
     """
-    return getattr(subject, "whole", subject.scene), getattr(subject, "fixed", None)
+    return getattr(subject, "whole", None) or subject.scene, getattr(subject, "fixed", None)
 
 
 def _seed_record(rng: RNGLike) -> int | str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from eblime._checks import check_count
@@ -124,6 +124,11 @@ class BaseExplainer(ABC):
     @abstractmethod
     def subject(self, x: Any) -> Subject:
         """Read an input, so that it can be perturbed."""
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The settings that explainers of other inputs do not have, by name."""
+        return {e.name: getattr(self, e.name) for e in fields(self) if e.name not in _SHARED}
 
     def input_of(self, entry: Any) -> Any:
         """The input in an entry of a run, such as the text in a row of a table."""
@@ -276,3 +281,6 @@ class BaseExplainer(ABC):
         )
         loop.check()
         self._normalise(model=model, loop=loop)
+
+
+_SHARED = {entry.name for entry in fields(BaseExplainer)}

@@ -80,9 +80,7 @@ class ImageExplainer(BaseExplainer):
             An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
             images and files are rotated as their EXIF data says, and become grey or RGB.
         """
-        scene = read_image(
-            x, segmentation=self.segmentation, hide=self.hide, channels=self.channels
-        )
+        scene = read_image(x, **self.own)
         if getattr(self.model, "scales_uint8", False):
             _warn_unscaled(self.model, scene.shown)
         return MaskedSubject(scene=scene)

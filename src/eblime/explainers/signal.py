@@ -92,12 +92,5 @@ class SignalExplainer(BaseExplainer):
             index or column "time" is used for names; or the path of a .wav, .csv, .npy or .mat
             file.
         """
-        scene = read_signal(
-            x,
-            segmentation=self.segmentation,
-            hide=self.hide,
-            fade=self.fade,
-            rate=self.rate,
-            channels=self.channels,
-        )
-        return MaskedSubject(scene=scene)
+        own = {name: value for name, value in self.own.items() if name != "layout"}
+        return MaskedSubject(scene=read_signal(x, **own))

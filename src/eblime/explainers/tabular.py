@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count
+from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.background import Background, Groups, group_columns, prepare
-from eblime.domains.tabular.row import TableSubject, open_row, open_sparse_row
+from eblime.domains.tabular.row import open_row, open_sparse_row
 from eblime.domains.tabular.table import SparseTable, as_table
 from eblime.explainers.base import BaseExplainer
 
@@ -95,7 +96,7 @@ class TabularExplainer(BaseExplainer):
         n, most = self.background.shape[0], self.rows_per_mask
         return {"background": f"{n} rows" if n <= most else f"{most} of {n} rows"}
 
-    def subject(self, x: Any) -> TableSubject:
+    def subject(self, x: Any) -> MaskedSubject:
         """Read and check a row, so that it can be perturbed.
 
         Parameters

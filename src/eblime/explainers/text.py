@@ -9,10 +9,8 @@ from typing import Any
 
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.row import as_mapping
-from eblime.domains.text import TOKENS, Tokens, read_text
+from eblime.domains.text import Tokens, read_text
 from eblime.explainers.base import BaseExplainer
-
-_MOST_FEATURES = 500  # a text with more words or characters is cut into sentences or chunks
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,7 +83,4 @@ class TextExplainer(BaseExplainer):
         x
             A string.
         """
-        named = isinstance(self.tokens, str) and self.tokens in TOKENS
-        most = _MOST_FEATURES if named else None
-        scene = read_text(x, tokens=self.tokens, bag=self.bag, hide=self.hide, most=most)
-        return MaskedSubject(scene=scene)
+        return MaskedSubject(scene=read_text(x, **self.own))

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.domains.masked import MaskedNeighbourhood
-from eblime.domains.tabular import TableScene
+from eblime._types import FloatArray, IntArray
+from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.background import Background, Column, prepare
 from eblime.domains.tabular.cells import is_missing, kinds_of, python_value
 from eblime.domains.tabular.table import ArrayTable, SparseTable, Table
@@ -61,25 +60,12 @@ class RowScene:
         return MeanBatch(inputs=self.table.mix(rows, by_column[mask]), sizes=sizes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableSubject:
-    """One row of a table that can be perturbed.
+def open_row(row: Any, background: Background) -> MaskedSubject:
+    """Read and check a row, and find its features.
 
     A feature is fixed if it has the row's value in all rows of the background. The loop gets the
     others; an explanation has all of them.
     """
-
-    scene: RowScene
-    whole: TableScene
-    fixed: BoolArray | None  # (p,) of all features; None if none is
-
-    def neighbourhood(self, rng: np.random.Generator) -> MaskedNeighbourhood:
-        """No perturbed rows yet."""
-        return MaskedNeighbourhood(scene=self.scene, masks=np.empty((0, self.scene.n_features)))
-
-
-def open_row(row: Any, background: Background) -> TableSubject:
-    """Read and check a row, and find its features."""
     table = background.table.append_row(_read_row(row, background))
     values = table.last_row()  # in the dtypes of the background
     whole, fixed = background.scene(values), background.fixed(values)
@@ -87,10 +73,10 @@ def open_row(row: Any, background: Background) -> TableSubject:
     if fixed is not None:
         names = [name for name, same in zip(names, fixed, strict=True) if not same]
     scene = RowScene(features=names, table=table, owner=background.owners(fixed))
-    return TableSubject(scene=scene, whole=whole, fixed=fixed)
+    return MaskedSubject(scene=scene, whole=whole, fixed=fixed)
 
 
-def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> TableSubject:
+def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> MaskedSubject:
     """A row of a sparse matrix: its features are the columns in which it is not zero."""
     dense_row = row.tocsr().toarray() if sparse.issparse(row) else row
     dense = np.asarray(dense_row, dtype=float).ravel()
