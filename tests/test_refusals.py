@@ -53,8 +53,8 @@ REFUSED = {
     ),
     "rows of pixels with different lengths": (
         lambda: image().explain([[1, 2], [3]]),
-        "`image` must be an array whose rows all have the same length; "
-        "got a list with rows of different lengths.",
+        "setting an array element with a sequence. The requested array has an inhomogeneous shape "
+        "after 1 dimensions. The detected shape was (2,) + inhomogeneous part.",
     ),
     "a parameter that the segmentation lacks": (
         lambda: image(segmentation=("grid", {"row": 3})),

@@ -242,7 +242,7 @@ ONES = np.sin(np.arange(40.0))
         (np.ones((1, 3, 4)), {}, "without the batch axis"),
         (ONES + 1j, {}, "np.abs"),
         ([1.0], {}, "at least 2 samples"),
-        ([[1.0, 2.0], [1.0]], {}, "same length"),
+        ([[1.0, 2.0], [1.0]], {}, "inhomogeneous shape"),
         (
             ONES,
             {"segmentation": ("windows", {"width": 41})},

@@ -29,18 +29,12 @@ Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[...
 # Reading
 
 
-def plain_array(values: Any, kind: str) -> NDArray[Any]:
-    """An array of any dtype; rows of different lengths are refused."""
+def plain_array(values: Any) -> NDArray[Any]:
+    """An array of any dtype, also from a torch tensor."""
     if callable(getattr(values, "detach", None)):  # a torch tensor, perhaps with a gradient
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise ValueError(
-            f"`{kind}` must be an array whose rows all have the same length; "
-            f"got a {type(values).__name__} with rows of different lengths."
-        ) from error
+    return np.asarray(values)
 
 
 def as_numbers(
@@ -50,7 +44,7 @@ def as_numbers(
 
     For messages: its shapes in words, and what else the user may pass.
     """
-    array = plain_array(values, kind)
+    array = plain_array(values)
     if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
         hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
         raise TypeError(
@@ -141,7 +135,7 @@ class Segmenter:
         shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
         axis = _channel_axis(shown.shape, self.axes, channels, self.kind)
         if axis == 0 and getattr(hide, "shape", None) == shown.shape:
-            hide = np.moveaxis(plain_array(hide, self.kind), 0, -1)
+            hide = np.moveaxis(plain_array(hide), 0, -1)
         stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
         labels = self.segment(stacked, segmentation)
         hidden = hidden_version(stacked, labels, hide, self.kind)
@@ -279,17 +273,11 @@ def even_blocks(sides: Sequence[int], counts: Sequence[int]) -> Labels:
 
 
 def centres(labels: Labels) -> FloatArray:
-    """The mean position of each feature along each axis, (axes, p); a million at a time."""
-    counts = np.bincount(labels.ravel())
-    totals = np.zeros((labels.ndim, len(counts)))
-    step = max(1, (1 << 20) // labels[0].size)
-    for start in range(0, len(labels), step):
-        some = labels[start : start + step]
-        grids: Any = np.indices(some.shape, sparse=True)
-        for axis, places in enumerate(grids):
-            weights = np.broadcast_to(places + (0 if axis else start), some.shape)
-            totals[axis] += np.bincount(some.ravel(), weights.ravel(), len(counts))
-    return np.asarray(totals / counts)
+    """The mean position of each feature along each axis, (axes, p)."""
+    features = range(int(labels.max()) + 1)
+    grids: Any = np.indices(labels.shape, sparse=True)
+    positions = (np.broadcast_to(grid, labels.shape) for grid in grids)
+    return np.array([ndimage.mean(each, labels, features) for each in positions])
 
 
 def run_algorithm(name: str, array: FloatArray, **settings: Any) -> Labels:

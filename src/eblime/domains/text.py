@@ -172,24 +172,29 @@ def _names(words: Sequence[str], counts: Counter[str], kind: str, bag: bool) -> 
     return names
 
 
+def as_finder(tokens: Tokens) -> Callable[[str], Any]:
+    """A function from a text to its tokens: the user's own, or one that finds a pattern."""
+    if callable(tokens):
+        return tokens
+    try:
+        pattern = re.compile(_PATTERNS.get(tokens, tokens) if isinstance(tokens, str) else tokens)
+    except (re.error, TypeError) as error:
+        raise ValueError(
+            "`tokens` must be 'word', 'sentence', 'char', a regular expression or a function; got "
+            f"{tokens!r}: {error}."
+        ) from error
+    return lambda text: [m.span() for m in pattern.finditer(text) if m.end() > m.start()]
+
+
 def find_spans(text: str, tokens: Tokens) -> list[Span]:
     """Start and end of each token, in order and without overlap; see `read_text`."""
-    if callable(tokens):
-        spans = _spans_of(text, tokens(text))
-    else:
-        try:
-            known = _PATTERNS.get(tokens, tokens) if isinstance(tokens, str) else tokens
-            pattern = re.compile(known)
-        except re.error as error:
-            raise ValueError(
-                f"`tokens` must be 'word', 'sentence', 'char', a regular expression or a function; "
-                f"got {tokens!r}, which is not a valid regular expression: {error}."
-            ) from error
-        spans = [match.span() for match in pattern.finditer(text) if match.end() > match.start()]
+    spans = _spans_of(text, as_finder(tokens)(text))
     if not spans:
         finder = "the function in `tokens`" if callable(tokens) else f"tokens={tokens!r}"
-        advice = " tokens='char' finds all characters." if isinstance(tokens, str) else ""
-        raise ValueError(f"`text` must have at least one token; {finder} finds none.{advice}")
+        raise ValueError(
+            f"`text` must have at least one token; {finder} finds none. tokens='char' finds all "
+            "characters."
+        )
     return spans
 
 

@@ -80,14 +80,12 @@ class TabularExplainer(BaseExplainer):
         self._normalise(background=table.native)
         self._make_loop()
         group_of, n = group_columns(table.names, self.groups), table.n_rows
-        rows = None
+        rows = np.arange(n)
         if n > self.rows_per_mask:
             rows = np.sort(np.random.default_rng(0).choice(n, self.rows_per_mask, replace=False))
-        kept: Background | SparseTable
-        if isinstance(table, SparseTable):
-            kept = table if rows is None else table.take(rows)
-        else:
-            kept = prepare(table, group_of, rows)
+        kept = (
+            table.take(rows) if isinstance(table, SparseTable) else prepare(table, group_of, rows)
+        )
         self._normalise(_group_of=group_of, _table=kept)
 
     @property

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.row import as_mapping
-from eblime.domains.text import Tokens, read_text
+from eblime.domains.text import Tokens, as_finder, read_text
 from eblime.explainers.base import BaseExplainer
 
 
@@ -59,10 +58,7 @@ class TextExplainer(BaseExplainer):
         """Check and normalise the settings."""
         if not isinstance(self.hide, str):
             raise TypeError(f"`hide` must be a string; got {self.hide!r}.")
-        if not (isinstance(self.tokens, (str, re.Pattern)) or callable(self.tokens)):
-            raise TypeError(
-                f"`tokens` must be a name, a regular expression or a function; got {self.tokens!r}."
-            )
+        as_finder(self.tokens)
         self._make_loop()
 
     def input_of(self, entry: Any) -> Any:
