@@ -62,7 +62,7 @@ REFUSED = {
     ),
     "several rows": (
         lambda: table().explain(ROWS[:2]),
-        "`row` must be one row; got an array of shape (2, 3).",
+        "`row` must have a value for each of the 3 columns; got 6.",
     ),
     "a name twice": (
         lambda: table(names=["a", "b", "a"]),

@@ -68,7 +68,7 @@ def test_patterns_and_functions():
         read_text("one two", tokens=lambda text: ["two", "one"])
     with pytest.raises(ValueError, match="in order and without overlap"):
         read_text("one two", tokens=lambda text: [(0, 3), (2, 4)])
-    with pytest.raises(ValueError, match="not a valid regular expression"):
+    with pytest.raises(ValueError, match="a regular expression or a function; got"):
         read_text("one", tokens="(")
 
 

@@ -79,7 +79,7 @@ class TabularExplainer(BaseExplainer):
         table = as_table(self.background, self.names)  # a copy
         self._normalise(background=table.native)
         self._make_loop()
-        group_of, n = group_columns(table.names, self.groups), table.n_rows
+        group_of, n = group_columns(table.names, self.groups), table.native.shape[0]
         rows = np.arange(n)
         if n > self.rows_per_mask:
             rows = np.sort(np.random.default_rng(0).choice(n, self.rows_per_mask, replace=False))

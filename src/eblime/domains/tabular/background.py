@@ -51,59 +51,41 @@ class Column(NamedTuple):
         return f"{self.name} = {known if self.kind == 'category' else time_text(known)}"
 
 
-class Feature(NamedTuple):
-    """One column, or a group of columns that are hidden together."""
-
-    name: str
-    columns: tuple[int, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Background:
     """Rows of a table, prepared for explaining others."""
 
     table: Table
     columns: Sequence[Column]
-    features: Sequence[Feature]
+    features: Sequence[tuple[str, Sequence[int]]]  # names and columns, hidden together
 
-    def fixed(self, row: Sequence[Any]) -> BoolArray | None:
-        """Which features are the same in all rows and in this one, (p,); None if all vary."""
+    def fixed(self, row: Sequence[Any]) -> BoolArray:
+        """Which features are the same in all rows and in this one, (p,)."""
         same = [column.constant == (column.key(row[c]),) for c, column in enumerate(self.columns)]
-        found = np.array([all(same[c] for c in feature.columns) for feature in self.features])
+        found = np.array([all(same[c] for c in columns) for _, columns in self.features])
         if found.all():
             raise ValueError(
                 "`row` must differ from the background in at least one column; it is equal in "
                 "all of them."
             )
-        return found if found.any() else None
-
-    def owners(self, fixed: BoolArray | None) -> IntArray:
-        """The number of each column's feature among those that vary, (d,); -1 if it is fixed."""
-        owner = np.full(len(self.columns), -1)
-        vary = range(len(self.features)) if fixed is None else np.flatnonzero(~fixed).tolist()
-        for number, j in enumerate(vary):
-            owner[list(self.features[j].columns)] = number
-        return owner
+        return found
 
     def scene(self, row: Sequence[Any]) -> TableScene:
         """The features of a row in words."""
         return TableScene(
-            features=[self._label(feature, row) for feature in self.features],
-            columns=[feature.name for feature in self.features],
-            values=[", ".join(_text(row[c]) for c in f.columns) for f in self.features],
+            features=[self._label(*feature, row) for feature in self.features],
+            columns=[name for name, _ in self.features],
+            values=[", ".join(_text(row[c]) for c in columns) for _, columns in self.features],
         )
 
-    def _label(self, feature: Feature, row: Sequence[Any]) -> str:
+    def _label(self, name: str, columns: Sequence[int], row: Sequence[Any]) -> str:
         """A readable name; of dummy variables only the names of those that are 1."""
-        values = [row[c] for c in feature.columns]
-        columns = [self.columns[c] for c in feature.columns]
-        if len(columns) == 1:
-            return columns[0].label(values[0])
-        if all(not is_missing(value) and value in (0, 1) for value in values):
-            on = [column.name for column, value in zip(columns, values, strict=True) if value]
-            return f"{feature.name}: {', '.join(on) or 'none'}"
-        texts = [column.label(value) for column, value in zip(columns, values, strict=True)]
-        return f"{feature.name}: {', '.join(texts)}"
+        found = [self.columns[c].label(row[c]) for c in columns]
+        if len(found) == 1:
+            return found[0]
+        if all(not is_missing(row[c]) and row[c] in (0, 1) for c in columns):
+            found = [self.columns[c].name for c in columns if row[c]] or ["none"]
+        return f"{name}: {', '.join(found)}"
 
 
 def prepare(
@@ -115,7 +97,7 @@ def prepare(
     """
     cells = [table.column(c) for c in range(len(table.names))]
     columns = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
-    if warn and table.n_rows > 1:
+    if warn and table.native.shape[0] > 1:
         _check_constant_columns([column.name for column in columns if column.constant], table.names)
     if rows is not None:
         table = table.take(rows)
@@ -191,15 +173,12 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
         )
 
 
-def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[Feature]:
+def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[tuple[str, list[int]]]:
     """Groups and single columns, in their order of appearance."""
     members: dict[Any, list[int]] = {}
     for c, name in enumerate(names):
         members.setdefault(group_of.get(name, c), []).append(c)
-    return [
-        Feature(name=key if isinstance(key, str) else names[key], columns=tuple(found))
-        for key, found in members.items()
-    ]
+    return [(k if isinstance(k, str) else names[k], found) for k, found in members.items()]
 
 
 def _text(value: Any) -> str:

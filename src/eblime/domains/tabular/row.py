@@ -43,7 +43,7 @@ class RowScene:
     @property
     def cost(self) -> int:
         """Rows that the model is asked about for one mask."""
-        return self.table.n_rows - 1
+        return int(self.table.native.shape[0]) - 1
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -69,11 +69,11 @@ def open_row(row: Any, background: Background) -> MaskedSubject:
     table = background.table.append_row(_read_row(row, background))
     values = table.last_row()  # in the dtypes of the background
     whole, fixed = background.scene(values), background.fixed(values)
-    names = whole.features
-    if fixed is not None:
-        names = [name for name, same in zip(names, fixed, strict=True) if not same]
-    scene = RowScene(features=names, table=table, owner=background.owners(fixed))
-    return MaskedSubject(scene=scene, whole=whole, fixed=fixed)
+    vary, owner = np.flatnonzero(~fixed).tolist(), np.full(len(values), -1)
+    for number, j in enumerate(vary):
+        owner[background.features[j][1]] = number
+    scene = RowScene(features=[whole.features[j] for j in vary], table=table, owner=owner)
+    return MaskedSubject(scene=scene, whole=whole, fixed=fixed if fixed.any() else None)
 
 
 def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> MaskedSubject:
@@ -141,8 +141,6 @@ def _in_order(row: Any, n_columns: int) -> list[Any]:
             "`row` must be a dictionary, a series, a frame of one row or a sequence; "
             f"got {type(row).__name__}."
         )
-    if isinstance(row, np.ndarray) and row.size > max(row.shape, default=1):
-        raise ValueError(f"`row` must be one row; got an array of shape {row.shape}.")
     listed: Any = row.ravel() if isinstance(row, np.ndarray) else row
     values = [python_value(value) for value in listed]
     if len(values) != n_columns:

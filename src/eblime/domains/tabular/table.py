@@ -35,11 +35,6 @@ class ArrayTable:
     places: IntArray | None = None  # of the columns in the sparse matrix; the others are zero
     width: int = 0  # number of columns of the sparse matrix
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.native)
-
     def column(self, position: int) -> Cells:
         """Numbers as floats; a column of objects holds numbers, times or categories."""
         values = self.native[:, position]
@@ -98,11 +93,6 @@ class FrameTable:
     native: Any
     names: Sequence[str]
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self._frame)
-
     def column(self, position: int) -> Cells:
         """Numbers and times as floats; strings, booleans and categories as objects."""
         import narwhals as nw
@@ -151,7 +141,7 @@ class FrameTable:
 
     def mix(self, rows: IntArray, own: BoolArray) -> Any:
         """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
-        itself = self.n_rows - 1
+        itself = len(self._frame) - 1
         if not self._is_pandas:
             columns = enumerate(self._frame.iter_columns())
             return self._assemble([s[np.where(own[:, c], itself, rows)] for c, s in columns])
@@ -174,12 +164,14 @@ class FrameTable:
         """The last row many times, with other numbers in some columns."""
         import narwhals as nw
 
-        rows = np.full(len(next(iter(numbers.values()))), self.n_rows - 1)
+        rows = np.full(len(next(iter(numbers.values()))), len(self._frame) - 1)
         same = self.mix(rows, np.zeros((len(rows), len(self.names)), dtype=bool))
-        columns = list(nw.from_native(same, eager_only=True).iter_columns())
+        frame = nw.from_native(same, eager_only=True)
+        columns = list(frame.iter_columns())
         for c, new in numbers.items():
             values: Any = new
-            columns[c] = nw.new_series(columns[c].name, values, nw.Float64, backend=self._library)
+            name, library = columns[c].name, frame.implementation
+            columns[c] = nw.new_series(name, values, nw.Float64, backend=library)
         return self._assemble(columns)
 
     @property
@@ -190,13 +182,9 @@ class FrameTable:
         return nw.from_native(self.native, eager_only=True)
 
     @property
-    def _library(self) -> Any:
-        return self._frame.implementation
-
-    @property
     def _is_pandas(self) -> bool:
         """Whether the frame is of pandas, which has ways of its own that are faster."""
-        return bool(self._library.is_pandas())
+        return bool(self._frame.implementation.is_pandas())
 
     def _assemble(self, columns: Sequence[Any]) -> Any:
         """Columns as a frame of the library, with the user's own labels."""
@@ -222,11 +210,6 @@ class SparseTable:
 
     native: Any  # (n, d) csr
     names: Sequence[str]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.native.shape[0])
 
     def take(self, rows: IntArray) -> SparseTable:
         """Some of the rows, by number."""
