@@ -278,8 +278,6 @@ def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> An
                 f"{type(explainer).__name__}."
             )
         return type(explainer)
-    if model is None:
-        raise TypeError("`model` must be given without an `explainer`.")
     if "background" in settings:
         return TabularExplainer
     if "sources" in settings:
@@ -299,8 +297,10 @@ def parse_methods(methods: Sequence[MethodSpec] | Mapping[str, MethodSpec]) -> l
     """The methods of a comparison, checked, with names that differ."""
     if isinstance(methods, str) or not isinstance(methods, (Sequence, Mapping)):
         raise TypeError(f"`methods` must be a list or a dictionary of methods; got {methods!r}.")
-    named = methods.items() if isinstance(methods, Mapping) else [(None, m) for m in methods]
-    found = [_entry(spec, None if label is None else str(label)) for label, spec in named]
+    if isinstance(methods, Mapping):
+        found = [_entry(m)._replace(label=str(label)) for label, m in methods.items()]
+    else:
+        found = [_entry(method) for method in methods]
     labels = [entry.label for entry in found]
     if all(entry.is_system for entry in found):
         raise ValueError(f"`methods` must have at least one method, such as 'lime'; got {labels}.")
@@ -308,27 +308,22 @@ def parse_methods(methods: Sequence[MethodSpec] | Mapping[str, MethodSpec]) -> l
     return found
 
 
-def _entry(spec: MethodSpec, label: str | None = None) -> Entry:
+def _entry(spec: MethodSpec) -> Entry:
     """One method: its name, "name+design", an object, or a pair of method and design; a system."""
     systems = registry.names("systems")
     if isinstance(spec, str) and spec in systems:
-        return Entry(label or spec, registry.find("systems", spec)())
+        return Entry(spec, registry.find("systems", spec)())
     if hasattr(spec, "explain") and not isinstance(spec, (type, BaseExplainer)):
-        return Entry(label or short_repr(spec), spec)
-    method: Any = spec
-    design: Any = None
-    if isinstance(spec, tuple):
-        if len(spec) != 2:
-            raise TypeError(f"A pair in `methods` must be (method, design); got {spec!r}.")
-        method, design = spec
-    elif isinstance(spec, str):
-        method, _, named = spec.partition("+")
-        design = named or None
-        check_choice("methods", method, (*registry.names("methods"), *(() if design else systems)))
-    shown = method if isinstance(method, str) else short_repr(method)
-    if design is not None:
-        shown += f"+{design if isinstance(design, str) else short_repr(design)}"
-    return Entry(label or shown, as_method(method), design)
+        return Entry(short_repr(spec), spec)
+    pair = spec if isinstance(spec, tuple) else (spec, None)
+    if isinstance(spec, str):
+        name, _, design = spec.partition("+")
+        pair = name, design or None
+        check_choice("methods", name, (*registry.names("methods"), *(() if design else systems)))
+    if len(pair) != 2:
+        raise TypeError(f"A pair in `methods` must be (method, design); got {spec!r}.")
+    shown = [each if isinstance(each, str) else short_repr(each) for each in pair]
+    return Entry("+".join(shown[: 1 if pair[1] is None else 2]), as_method(pair[0]), pair[1])
 
 
 def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:

@@ -248,18 +248,17 @@ class PromptExplainer(BaseExplainer):
 
     def _scene(self, row: Mapping[str, Any]) -> PromptScene:
         """The prompt and its answer, if there is one."""
-        words = self.model.words if self._is_language else ""
+        words = getattr(self.model, "words", "")
         sources = self._sources(row.get("sources", self.sources))
         scene = read_prompt(row.get("question"), sources, prompt=self.prompt, score=words)
         if "answer" in row:
             scene = with_answer(scene, row["answer"])
-        if self._is_language:
-            _check_context(self.model.language, scene)
+        _check_context(getattr(self.model, "language", None), scene)
         return scene
 
     def _subject(self, scene: PromptScene) -> MaskedSubject:
         """The prompt; new answers vary by chance."""
-        return MaskedSubject(scene=scene, exact=not (self._is_language and self.model.generates))
+        return MaskedSubject(scene=scene, exact=not getattr(self.model, "generates", False))
 
 
 def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
