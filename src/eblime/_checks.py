@@ -178,3 +178,11 @@ def check_names(name: str, names: Iterable[object], count: int) -> list[str]:
     if len(found) != count or len(set(found)) < count:
         raise ValueError(f"`{name}` must be {count} different names; got {names!r:.80}.")
     return found
+
+
+def check_text(name: str, value: object, *, empty: bool = True) -> None:
+    """Refuse what is not a string, and one without a visible character if it must not be empty."""
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be a string; got {type(value).__name__}.")
+    if not (empty or value.strip()):
+        raise ValueError(f"`{name}` must not be empty.")

@@ -10,7 +10,7 @@ from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eblime._checks import check_choice
+from eblime._checks import check_choice, check_text
 from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
@@ -147,8 +147,7 @@ def read_sources(
     first of them.
     """
     check_choice("segmentation", segmentation, SEGMENTATIONS)
-    if not isinstance(separator, str):
-        raise TypeError(f"`separator` must be a string; got {type(separator).__name__}.")
+    check_text("separator", separator)
     kind, names = "source", None
     if isinstance(sources, str):
         starts = [a for a, _ in find_spans(sources, _CUTS[segmentation])] if sources.strip() else []
@@ -198,8 +197,7 @@ def _brief(text: str) -> str:
 
 def check_template(prompt: Any) -> None:
     """Refuse a template that does not say where the sources are."""
-    if not isinstance(prompt, str):
-        raise TypeError(f"`prompt` must be a string; got {type(prompt).__name__}.")
+    check_text("prompt", prompt)
     if prompt.count("{sources}") != 1:
         raise ValueError(
             "`prompt` must contain {sources} once, where the sources are; it contains it "
@@ -213,10 +211,7 @@ def read_prompt(question: Any, sources: Sources, *, prompt: str, score: str) -> 
     `prompt` is the template; `score` says in words what the score is.
     """
     asked = "" if question is None else question
-    if not isinstance(asked, str):
-        raise TypeError(f"`question` must be a string; got {type(question).__name__}.")
-    if "{question}" in prompt and not asked.strip():
-        raise ValueError("`question` must not be empty: `prompt` contains {question}.")
+    check_text("question", asked, empty="{question}" not in prompt)
     if asked and "{question}" not in prompt:
         raise ValueError(
             "`prompt` must contain {question}, where the question is; it does not. Leave out the "
@@ -239,10 +234,7 @@ def read_prompt(question: Any, sources: Sources, *, prompt: str, score: str) -> 
 
 def with_answer(scene: PromptScene, answer: Any) -> PromptScene:
     """The scene with an answer."""
-    if not isinstance(answer, str):
-        raise TypeError(f"`answer` must be a string; got {type(answer).__name__}.")
-    if not answer.strip():
-        raise ValueError("`answer` must not be empty: there is nothing to explain.")
+    check_text("answer", answer, empty=False)
     return replace(scene, answer=answer, starts=[0], ends=[len(answer)])
 
 

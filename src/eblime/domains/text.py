@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from eblime._checks import check_text
 from eblime._field_checks import MOST_FEATURES, NAMES, check_object, list_of, whole
 from eblime._field_checks import text as text_of
 from eblime._types import FloatArray
@@ -106,10 +107,7 @@ def read_text(
     With more than `most` words or characters it is cut into sentences instead, or into chunks of
     about 20 tokens if its sentences are too long or too many, with a warning.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"`text` must be a string; got {type(text).__name__}.")
-    if not text.strip():
-        raise ValueError("`text` must not be empty.")
+    check_text("text", text, empty=False)
     spans = find_spans(text, tokens)
     bag = bag and tokens != "sentence"
     count = len({text[a:b] for a, b in spans}) if bag else len(spans)
@@ -142,18 +140,14 @@ def _warn_unspaced(text: str, spans: Sequence[Span]) -> None:
 
 def _scene(text: str, spans: Sequence[Span], bag: bool, kind: str, hide: str) -> TextScene:
     """Cut the text into pieces and assign the tokens to features."""
-    pieces: list[str] = []
-    owners: list[int] = []
+    starts = {start for start, _ in spans}
+    bounds = sorted({0, len(text), *chain.from_iterable(spans)})
+    pieces = [text[a:b] for a, b in pairwise(bounds)]
     feature_of: dict[Any, int] = {}  # a token, or its position -> feature
-    end = 0
-    for k, (start, stop) in enumerate([*spans, (len(text), len(text))]):
-        if start > end:
-            pieces.append(text[end:start])
-            owners.append(-1)
-        if k < len(spans):
-            pieces.append(text[start:stop])
-            owners.append(feature_of.setdefault(pieces[-1] if bag else k, len(feature_of)))
-        end = stop
+    owners = [
+        feature_of.setdefault(piece if bag else start, len(feature_of)) if start in starts else -1
+        for start, piece in zip(bounds, pieces, strict=False)
+    ]
     words = [text[a:b] for a, b in spans]
     features = _names(list(feature_of) if bag else words, Counter(words), kind, bag)
     return TextScene(features=features, pieces=pieces, owners=owners, mask=hide)
@@ -214,12 +208,8 @@ def coarser_spans(text: str, spans: Sequence[Span], most: int) -> tuple[list[Spa
 
 def _spans_of(text: str, tokens: Any) -> list[Span]:
     """Tokens of the user's function: pairs (start, end), or strings that are found in order."""
-    if not isinstance(tokens, Iterable):
-        raise TypeError(
-            f"`tokens` must return strings or pairs (start, end); got {type(tokens).__name__}."
-        )
     spans, end = [], 0
-    for token in tokens:
+    for token in tokens if isinstance(tokens, Iterable) else [tokens]:
         try:
             start = text.find(token, end) if isinstance(token, str) else int(token[0])
             stop = start + len(token) if isinstance(token, str) else int(token[1])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eblime._checks import check_text
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.row import as_mapping
 from eblime.domains.text import Tokens, as_finder, read_text
@@ -56,8 +57,7 @@ class TextExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
-        if not isinstance(self.hide, str):
-            raise TypeError(f"`hide` must be a string; got {self.hide!r}.")
+        check_text("hide", self.hide)
         as_finder(self.tokens)
         self._make_loop()
 

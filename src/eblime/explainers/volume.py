@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from eblime._checks import check_text
 from eblime.domains.composite import Channels, Hide, Segmentation
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.readers import VOLUME_ENDINGS
@@ -71,8 +72,7 @@ class VolumeExplainer(BaseExplainer):
         """Check and normalise the settings."""
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
         check_spacing(self.spacing)
-        if not isinstance(self.unit, str):
-            raise TypeError(f"`unit` must be a text such as 'mm'; got {self.unit!r:.60}.")
+        check_text("unit", self.unit)
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:

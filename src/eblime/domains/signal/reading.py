@@ -126,17 +126,17 @@ def _from_columns(columns: dict[str, NDArray[Any]], owner: str, *, flat: bool = 
     if index.dtype.kind == "M" or (index.size and np.array_equal(index, np.arange(index.size))):
         rest = {name: values for name, values in columns.items() if name != first}
         columns = {"time": index, **rest} if index.dtype.kind == "M" else rest
-    named = {name: _TIME.fullmatch(name.strip()) for name in columns}
-    clock = next((name for name, match in named.items() if match), None)
-    names = [name for name in columns if name != clock or len(columns) == 1]
+    matches: dict[str, Any] = {name: _TIME.fullmatch(name.strip()) for name in columns}
+    clock = next((name for name in columns if matches[name] and len(columns) > 1), None)
+    names = [name for name in columns if name != clock]
     signal = [_channel(columns[name], f"column {name!r} of {owner}") for name in names]
     if not signal or not len(signal[0]):
         raise ValueError(f"{owner} must have at least one column and not be empty.")
     found = Recording(signal=np.array(signal), channels=names, flat=flat)
-    match = named[clock] if clock is not None and len(columns) > 1 else None
-    if match is None or clock is None:
+    if clock is None:
         return found
-    return _with_times(found, columns[clock], match[1] or "", f"column {clock!r} of {owner}")
+    unit = matches[clock][1] or ""
+    return _with_times(found, columns[clock], unit, f"column {clock!r} of {owner}")
 
 
 def _channel(values: NDArray[Any], place: str) -> FloatArray:

@@ -307,14 +307,13 @@ def bands(
         if n is not None:
             raise ValueError("`segmentation` must have `n` or `edges`, not both.")
         given = as_floats("edges", edges)
-        rising = given.ndim == 1 and given.size and (np.diff(given) > 0).all()
-        if not rising or given[0] < 0 or given[-1] > highest * (1 + 1e-9):
+        ends = np.array([0.0, *given[(given > 0) & (given < highest * (1 - 1e-9))], highest])
+        outside = given.min(initial=0) < 0 or given.max(initial=0) > highest * (1 + 1e-9)
+        if given.ndim != 1 or outside or (np.diff(given) <= 0).any():
             raise ValueError(
                 f"`edges` must increase from 0 to half the sampling rate, {highest:g}; "
                 f"got {edges!r:.80}."
             )
-        inner = given[(given > 0) & (given < highest * (1 - 1e-9))]
-        ends = np.concatenate([[0.0], inner, [highest]])
     if len(ends) < 3:
         raise ValueError("The segmentation must find at least 2 frequency bands; got 1.")
     return np.stack([ends[:-1], ends[1:]], axis=1)
