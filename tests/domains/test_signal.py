@@ -274,7 +274,7 @@ def test_bad_signals_are_refused_before_the_model_is_asked(signal, settings, mes
 def test_columns_with_one_name_are_refused(rng):
     """No channel is lost where the number 1 and the text "1" are names."""
     pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="The columns of `signal` must differ"):
+    with pytest.raises(ValueError, match="`columns` must be 2 different names"):
         read_recording(pd.DataFrame(rng.normal(size=(9, 2)), columns=[1, "1"]))
 
 

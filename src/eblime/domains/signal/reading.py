@@ -102,30 +102,29 @@ def _read_columns(source: Any) -> Recording | None:
         names, series = native.columns, [*native.iter_columns()]
     else:
         return None
-    columns = {str(name): one.to_numpy() for name, one in zip(names, series, strict=True)}
-    if len(columns) < len(names):
-        raise ValueError(f"The columns of `signal` must differ; got {names!r:.80}.")
-    found = _from_columns(columns, "`signal`", flat=isinstance(native, nw.Series))
+    names = check_names("columns", names, len(names))
+    columns = {name: one.to_numpy() for name, one in zip(names, series, strict=True)}
     index = nw.maybe_get_index(native)
-    if found.times is not None or index is None:
-        return found
-    stamps = np.asarray(index.tz_localize(None) if getattr(index, "tz", None) else index)
-    if np.array_equal(stamps, np.arange(len(stamps))):
-        return found  # numbers of rows, which are not times
-    return _with_times(found, stamps, "", "the index of `signal`")
+    if index is not None:
+        index = np.asarray(index.tz_localize(None) if getattr(index, "tz", None) else index)
+    return _from_columns(columns, "`signal`", index, flat=isinstance(native, nw.Series))
 
 
-def _from_columns(columns: dict[str, NDArray[Any]], owner: str, *, flat: bool = False) -> Recording:
+def _from_columns(
+    columns: dict[str, NDArray[Any]],
+    owner: str,
+    index: NDArray[Any] | None = None,
+    *,
+    flat: bool = False,
+) -> Recording:
     """Columns as channels; one that is called time, if there are others, has the times.
 
-    A first column without a name is an index, as pandas writes it: dates are times, and numbers of
-    rows nothing.
+    Without one, the index has them, if it is not the numbers of the rows. A first column without a
+    name is an index that pandas wrote.
     """
     first = next(iter(columns), None)
-    index = columns[first] if first in _UNNAMED and len(columns) > 1 else np.empty(0)
-    if index.dtype.kind == "M" or (index.size and np.array_equal(index, np.arange(index.size))):
-        rest = {name: values for name, values in columns.items() if name != first}
-        columns = {"time": index, **rest} if index.dtype.kind == "M" else rest
+    if first in _UNNAMED and len(columns) > 1:
+        index = columns.pop(first)
     matches: dict[str, Any] = {name: _TIME.fullmatch(name.strip()) for name in columns}
     clock = next((name for name in columns if matches[name] and len(columns) > 1), None)
     names = [name for name in columns if name != clock]
@@ -133,10 +132,12 @@ def _from_columns(columns: dict[str, NDArray[Any]], owner: str, *, flat: bool = 
     if not signal or not len(signal[0]):
         raise ValueError(f"{owner} must have at least one column and not be empty.")
     found = Recording(signal=np.array(signal), channels=names, flat=flat)
-    if clock is None:
+    if clock is not None:
+        unit = matches[clock][1] or ""
+        return _with_times(found, columns[clock], unit, f"column {clock!r} of {owner}")
+    if index is None or np.array_equal(index, np.arange(len(index))):
         return found
-    unit = matches[clock][1] or ""
-    return _with_times(found, columns[clock], unit, f"column {clock!r} of {owner}")
+    return _with_times(found, index, "", f"the index of {owner}")
 
 
 def _channel(values: NDArray[Any], place: str) -> FloatArray:
@@ -211,8 +212,7 @@ def _read_csv(path: Path) -> Recording:
     values = cells if mark == "," else np.char.replace(cells, ",", ".")
     named = _csv_column(values[0]).dtype.kind != "f"
     names = cells[0].tolist() if named else _numbers(cells.shape[1])
-    if len(set(names)) < len(names):
-        raise ValueError(f"The columns of {str(path)!r} must have different names.")
+    names = check_names("columns", names, len(names))
     columns = dict(zip(names, map(_csv_column, values[int(named) :].T), strict=True))
     found = _from_columns(columns, repr(str(path)))
     return replace(found, flat=len(found.signal) == 1)
