@@ -21,7 +21,7 @@ COMMAND = Command(
     defaults={"design": "paired", "top": 5},
     options=[
         *cut_options(
-            "windows, changes, channels, cells or bands; with parameters windows:n=40.",
+            "windows, channels, cells or bands; with parameters windows:n=40.",
             "What a hidden part shows: bridge, mean, zero, noise, or a number.",
             segmentation="windows",
             hide="bridge",

@@ -29,7 +29,7 @@ def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
     The loop knows nothing of features that no perturbed input changes, such as the columns of a
     table in which all rows are the same.
     """
-    return getattr(subject, "whole", subject.scene), getattr(subject, "fixed", None)
+    return getattr(subject, "whole", None) or subject.scene, getattr(subject, "fixed", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

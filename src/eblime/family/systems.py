@@ -19,7 +19,7 @@ from eblime._types import FloatArray, IntArray, RNGLike
 from eblime._version import __version__
 from eblime.answers import Answers
 from eblime.domains.drawn import DRAWN, Drawn
-from eblime.domains.tabular.row import TableSubject
+from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.table import SparseTable, Table, as_table
 from eblime.engine.session import Session
 from eblime.engine.settings import stop_settings
@@ -154,7 +154,7 @@ class NumberRows:
     """
 
     table: Table  # the whole background and then the row
-    subject: TableSubject
+    subject: MaskedSubject
     columns: IntArray  # (p,) of the table, one for each feature
     background: FloatArray  # (n, p)
     row: FloatArray  # (p,)
