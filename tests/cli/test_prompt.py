@@ -96,7 +96,7 @@ def test_targets_are_sentences_of_the_answer(folder, capsys):
     ("words", "sources", "message"),
     [
         (["--prompt", "question.txt"], "notes", "--prompt must contain {sources} once"),
-        (["--prompt", "no place"], "notes", "--prompt must be a text file; 'no place' is not"),
+        (["--prompt", "no place"], "notes", "No such file or directory: 'no place'"),
         (["--score", "likely"], "notes", "--score must be one of 'mean'"),
         (["--segmentation", "page"], "notes", "--segmentation must be one of 'sentence'"),
         ([], "nothing", "--sources must be a folder or a file of texts"),

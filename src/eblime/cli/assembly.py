@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,6 @@ _DATA_HOLDERS = frozenset(
         ),
     }
 )
-_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def load_model(
@@ -170,31 +170,28 @@ def _read_onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
         raise ValueError(
             f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
         )
-    return replace(model, preprocess=_SCALINGS[normalise])
+    scaling = _SCALINGS[normalise]
+    return model if scaling is None else replace(model, preprocess=partial(_standardise, *scaling))
 
 
-def _symmetric(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Pixels from -1 to 1."""
-    return 2 * images - 1
-
-
-def _bytes(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Pixels from 0 to 255."""
-    return 255 * images
-
-
-def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Standardise colours as torchvision does, for channels first or last."""
-    if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
-        raise ValueError(
-            f"--normalise imagenet needs photos with three channels; got shape {images.shape}."
-        )
-    shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
-    mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in _IMAGENET)
+def _standardise(mean: Any, sd: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pixels minus a mean, divided by a scale: one for all, or one for each of three colours."""
+    if np.ndim(mean):
+        if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
+            raise ValueError(
+                f"--normalise imagenet needs photos with three channels; got shape {images.shape}."
+            )
+        shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
+        mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in (mean, sd))
     return np.asarray((images - mean) / sd)
 
 
-_SCALINGS = {"unit": None, "imagenet": _imagenet, "symmetric": _symmetric, "bytes": _bytes}
+_SCALINGS = {  # mean and sd of the pixels
+    "unit": None,
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "symmetric": (0.5, 0.5),
+    "bytes": (0.0, 1 / 255),
+}
 NORMALISATIONS = tuple(_SCALINGS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -28,9 +28,6 @@ from eblime.cli.options import (
 from eblime.cli.output import say, show_page
 from eblime.cli.recipe import AGAIN, Recipe
 from eblime.domains.record import Command, Domain, Option
-
-if TYPE_CHECKING:
-    from eblime.batch.results import Run
 
 _SOME_FAILED, _INTERRUPTED = 3, 130  # exit codes
 _OUT = Option("out", "Folder of the run.", short="-o", required=True, used_by="result")
@@ -98,6 +95,7 @@ BATCH = domain_group(
 
 def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> None:
     """Start or resume a run, and print a summary; failed inputs give their own exit code."""
+    from eblime.batch.overview import overview
     from eblime.batch.run import explain_many
     from eblime.batch.workers import Workers
 
@@ -130,25 +128,12 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         say(f"Most frequent error: {failures['error'].mode()[0]}")
         say(f"All errors: {run.location / 'failures.csv'}")
         say(f"Try them again: {recipe.resume_command(folder, '--retry')}")
-    _write_page(run, folder)
+    say(f"The run is in {folder}.")
+    page = run.location / "report.html"
+    overview(run, page.address)
+    say(f"Look at {page}.")
     if failed:
         sys.exit(_SOME_FAILED)
-
-
-def _write_page(run: Run, folder: str) -> None:
-    """Write the page of a finished run, and say where it is; without it the run is still good."""
-    from eblime.batch.overview import overview
-
-    page, again = run.location / "report.html", shlex.join(["eblime", "report", folder])
-    try:
-        overview(run, page.address)
-    except (Exception, KeyboardInterrupt) as error:
-        reason = str(error) or type(error).__name__
-        say(f"The run in {folder} is finished, its page is not ({reason}). To make it: {again}")
-        if isinstance(error, KeyboardInterrupt):
-            sys.exit(_INTERRUPTED)
-    else:
-        say(f"The run is in {folder}; look at {page}.")
 
 
 def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from eblime.cli.assembly import NORMALISATIONS
 from eblime.cli.options import used_by
-from eblime.cli.output import file_items, say
+from eblime.cli.output import file_items, folder_files, say
 from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
 from eblime.domains.record import Command, Item, Option
 
@@ -33,16 +33,11 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
 
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
     """The photos of a folder and its subfolders, in the size that the model takes."""
-    from eblime.batch.inputs import find_files
-    from eblime.batch.location import Location
-
-    folder = Location.of(argument)
-    if folder.kind() == "nothing":
-        raise FileNotFoundError(f"There is no folder {argument!r}.")
-    files, size = find_files(folder, PHOTO_ENDINGS), photo_size(model(), options["size"])
+    files = folder_files(argument, PHOTO_ENDINGS, remote=True)
+    size, folder = photo_size(model(), options["size"]), files.folder.local_path
     read = partial(read_photo, size=size, fit=options["fit"])
-    if folder.local_path is not None:
-        some = (folder.local_path / files.name(k) for k in range(min(len(files), _LOOKED_AT)))
+    if folder is not None:
+        some = (folder / files.name(k) for k in range(min(len(files), _LOOKED_AT)))
         _report_crop(some, size, options["fit"])
     return replace(files, fingerprint=f"{files.fingerprint}-{size}-{options['fit']}", read=read)
 
@@ -71,26 +66,13 @@ def photo_size(model: Any, size: int | None) -> Size | None:
     session = getattr(model, "session", None)
     shape = session.get_inputs()[0].shape if session is not None else []
     if len(shape) != 4:
-        flat = _flat_size(shape)
-        return flat if size is None or flat is not None else (size, size, 3)
+        return None if size is None else (size, size, 3)
     channels = shape[1] if shape[1] in (1, 3) else shape[3] if shape[3] in (1, 3) else 3
     height, width = shape[1:3] if shape[3] == channels and shape[1] != channels else shape[2:4]
     if size is not None:
         return size, size, channels
     if isinstance(height, int) and isinstance(width, int):
         return height, width, channels
-    return None
-
-
-def _flat_size(shape: list[Any]) -> Size | None:
-    """The size of grey pictures, (n, H, W), or of rows of pixels, (n, H x W), for such a graph."""
-    if len(shape) == 3 and all(isinstance(length, int) for length in shape[1:]):
-        return shape[1], shape[2], 1
-    if len(shape) == 2 and isinstance(shape[1], int):
-        for channels in (1, 3):
-            side = round((shape[1] / channels) ** 0.5)
-            if channels * side * side == shape[1]:
-                return side, side, channels
     return None
 
 

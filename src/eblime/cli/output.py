@@ -25,6 +25,7 @@ from eblime.batch.location import Location
 from eblime.domains.record import Item
 
 if TYPE_CHECKING:
+    from eblime.batch.inputs import Files
     from eblime.results.explanation import Explanation
 
 _LONGEST_BAR, _SHORTEST_BAR = 28, 8  # characters
@@ -140,6 +141,16 @@ def file_items(
         Item(entry.name, name, partial(read, entry), entry)
         for entry, name in zip(paths, names, strict=True)
     ]
+
+
+def folder_files(argument: str, endings: tuple[str, ...], *, remote: bool = False) -> Files:
+    """The files of a folder and its subfolders, for a run; `remote` allows a store."""
+    from eblime.batch.inputs import find_files
+
+    folder = Location.of(argument)
+    if folder.kind() == "nothing" or not (remote or folder.local_path):
+        raise FileNotFoundError(f"There is no folder {argument!r}{'' if remote else ' here'}.")
+    return find_files(folder, endings)
 
 
 def unique(names: Sequence[str]) -> list[str]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from eblime.cli import text
-from eblime.cli.options import used_by
 from eblime.domains.prompt import SEGMENTATIONS
 from eblime.domains.record import Command, Item, Option
 from eblime.domains.text import read_text_file
@@ -26,21 +25,6 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
     return [item._replace(input=lambda: {"question": item.read(), "answer": answer})]
 
 
-def explainer(
-    model: Any, settings: Mapping[str, Any], options: Mapping[str, Any], argument: str
-) -> Any:
-    """A `PromptExplainer` with the sources of `--sources`."""
-    from eblime.explainers.prompt import PromptExplainer
-
-    given = dict(settings)
-    if options["prompt"] is not None:
-        template = Path(options["prompt"])
-        if not template.is_file():
-            raise FileNotFoundError(f"--prompt must be a text file; {str(template)!r} is not.")
-        given["prompt"] = read_text_file(template)
-    return PromptExplainer(model, Path(options["sources"]), **given)
-
-
 COMMAND = Command(
     help="""Explain a language model's answer by its sources.
 
@@ -53,14 +37,17 @@ COMMAND = Command(
     batch_argument='A folder, a .jsonl file, or a table with the column "question".',
     items=items,
     inputs=lambda argument, model, options: argument,  # `explain_many` reads it
-    explainer=explainer,
     defaults={"masks": 64},
     options=[
-        *used_by(
-            "inputs",
-            Option("sources", "Folder or file with the sources.", type=Path, required=True),
-            Option("prompt", "File with {sources} and {question}.", type=Path),
-            Option("answer", "The answer to explain. Default: the model's.", batch=False),
+        Option("sources", "Folder or file with the sources.", type=Path, required=True, parse=Path),
+        Option(
+            "prompt",
+            "File with {sources} and {question}.",
+            type=Path,
+            parse=lambda path: read_text_file(Path(path)),
+        ),
+        Option(
+            "answer", "The answer to explain. Default: the model's.", used_by="inputs", batch=False
         ),
         Option(
             "segmentation", f"Parts of a text: {', '.join(SEGMENTATIONS)}.", default="paragraph"

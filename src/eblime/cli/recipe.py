@@ -13,7 +13,6 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,10 +140,15 @@ class Recipe:
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""
+        from eblime.batch.inputs import Stream
+
         _, command = command_of(self.about["kind"])
         read = registry.resolve(command.inputs or command.items)
         found = read(self.about["inputs"], self.model, own_values(command, self.about))
-        return Items(items=[Item(*item) for item in found]) if command.inputs is None else found
+        if command.inputs is not None:
+            return found
+        items = [Item(*item) for item in found]
+        return Stream(entries=((item.title, item.read()) for item in items))
 
     def resume_command(self, folder: str, *options: str) -> str:
         """The command that resumes the run, ready to be pasted."""
@@ -155,36 +159,6 @@ class Recipe:
         elif self.trust_pickle:
             words.append("--trust-pickle")
         return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Items:
-    """The inputs of `eblime explain` as inputs of a run."""
-
-    items: Sequence[Item]
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes when titles or contents do."""
-        from eblime.batch.inputs import as_inputs
-
-        found = hashlib.sha256()
-        for item in self.items:
-            with suppress(Exception):  # recorded as a failure when the input is explained
-                content: Any = as_inputs([item.read()])
-                found.update(f"{item.title}\0{content.fingerprint}".encode())
-        return found.hexdigest()[:16]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def name(self, number: int) -> str:
-        """Its title."""
-        return self.items[number].title
-
-    def get(self, number: int) -> Any:
-        """The input."""
-        return self.items[number].read()
 
 
 def _stored_options(kind: str) -> list[Option]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eblime.cli.image import OF_GRAPHS, cut_options
-from eblime.cli.output import file_items
+from eblime.cli.output import file_items, folder_files
 from eblime.domains.record import Command, Option
 from eblime.domains.signal.reading import SIGNAL_ENDINGS
 from eblime.models.signal import LAYOUTS
@@ -18,6 +18,7 @@ COMMAND = Command(
     items=lambda argument, model, options: file_items(
         Path(argument), SIGNAL_ENDINGS, Path, "signal"
     ),
+    inputs=lambda argument, model, options: folder_files(argument, SIGNAL_ENDINGS),
     defaults={"design": "paired", "top": 5},
     options=[
         *cut_options(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,8 +52,7 @@ def explainer(
     from eblime.explainers.tabular import TabularExplainer
 
     table = match_columns(read_table(_background(argument, options)), model, options["drop"])
-    categories = _listed(options["categorical"])
-    return TabularExplainer(model, _with_categories(table, model, categories), **settings)
+    return TabularExplainer(model, table, **settings)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -114,22 +113,6 @@ def match_columns(table: pd.DataFrame, model: Any, drop: str) -> pd.DataFrame:
     return kept[list(names)]
 
 
-def _with_categories(table: pd.DataFrame, model: Any, named: Sequence[str]) -> pd.DataFrame:
-    """The table with the categories of pandas that a LightGBM model wants; a CSV file has none."""
-    wanted = getattr(getattr(model, "booster_", model), "pandas_categorical", None) or ()
-    if not wanted or "category" in set(map(str, table.dtypes)):
-        return table
-    text = table.select_dtypes(exclude=["number", "bool", "datetime"]).columns
-    chosen = [name for name in table.columns if name in text or name in named]
-    if len(chosen) != len(wanted):
-        raise ValueError(
-            f"The model was trained on {len(wanted)} columns of categories; the table has "
-            f"{len(chosen)}: {', '.join(map(repr, chosen)) or 'none'}. Name columns of numbers "
-            "that are categories with --categorical."
-        )
-    return table.astype(dict.fromkeys(chosen, "category"))
-
-
 def parse_groups(entries: list[str]) -> dict[str, list[str]] | None:
     """Groups of columns: `job=job_a,job_b`."""
     groups = {}
@@ -170,7 +153,6 @@ COMMAND = Command(
             Option("row", "Which rows, from 0: 3, or 3,7, or 0:10.", default="0", batch=False),
             Option("background", "Table of usual values. Default: the table.", type=Path),
             Option("drop", "Columns that the model does not take: a,b.", default=""),
-            Option("categorical", "Numbers that LightGBM takes as categories: a,b.", default=""),
         ),
         Option(
             "group",

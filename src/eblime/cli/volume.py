@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from eblime.cli.image import OF_GRAPHS, cut_options
-from eblime.cli.output import file_items
+from eblime.cli.output import file_items, folder_files
 from eblime.domains.readers import VOLUME_ENDINGS
-from eblime.domains.record import Command, Item, Option
-
-
-def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
-    """A volume or the volumes of a folder, each read when its turn comes."""
-    return file_items(Path(argument), VOLUME_ENDINGS, Path, "volume")
-
-
-def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
-    """The volumes of a folder and its subfolders."""
-    from eblime.batch.inputs import find_files
-    from eblime.batch.location import Location
-
-    folder = Location.of(argument)
-    if folder.local_path is None or folder.kind() == "nothing":
-        raise FileNotFoundError(f"There is no folder {argument!r} on this machine.")
-    files = find_files(folder, VOLUME_ENDINGS)
-    return replace(files, fingerprint=f"{files.fingerprint}-{options['key']}")
+from eblime.domains.record import Command, Option
 
 
 def parse_spacing(text: str) -> tuple[float, ...]:
@@ -44,8 +24,10 @@ COMMAND = Command(
     argument="A .npy, .npz, .tif, .mat, .h5, .nde or .nii file, or a folder of them.",
     example="eblime explain volume scans/ --model flaws:score --segmentation blocks:n=4",
     batch_argument="A folder on this machine.",
-    items=items,
-    inputs=inputs,
+    items=lambda argument, model, options: file_items(
+        Path(argument), VOLUME_ENDINGS, Path, "volume"
+    ),
+    inputs=lambda argument, model, options: folder_files(argument, VOLUME_ENDINGS),
     defaults={"design": "paired", "top": 5},
     options=[
         *cut_options(
