@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from eblime._checks import check_count
@@ -114,7 +115,7 @@ def _wrap(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, 
         for k, row in enumerate(rows):
             if k:
                 line, column = line + 1, 0
-            for text in _split(printable(row.replace("\t", "    ")), columns):
+            for text in _words(printable(row.replace("\t", "    ")), columns):
                 if column + width(text) > columns and column:
                     line, column = line + 1, 0
                     text = text.lstrip() if owner < 0 else text
@@ -124,24 +125,7 @@ def _wrap(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, 
     return placed, line + 1
 
 
-def _split(text: str, columns: int) -> list[str]:
-    """Words with the space after them, so that long pieces break between words."""
-    words: list[str] = []
-    for part in text.split(" "):
-        chunks = _chunks(part, columns)
-        words += [*chunks[:-1], chunks[-1] + " "]
-    if words:
-        words[-1] = words[-1][:-1]
-    return [word for word in words if word]
-
-
-def _chunks(word: str, columns: int) -> list[str]:
-    """A word cut into parts of at most that many columns; wide characters take two."""
-    chunks, room = [""], columns
-    for character in word:
-        taken = width(character)
-        if taken > room and chunks[-1]:
-            chunks, room = [*chunks, ""], columns
-        chunks[-1] += character
-        room -= taken
-    return chunks
+def _words(text: str, columns: int) -> list[str]:
+    """Words with the space after them; the characters of one that needs more than a line."""
+    words = re.findall(r"[^ ]* |[^ ]+", text)
+    return [part for word in words for part in ([word] if width(word) <= columns else word)]

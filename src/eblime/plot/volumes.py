@@ -54,28 +54,27 @@ class Sections:
     def slice(self, axis: int, position: int) -> Canvas:
         """The slice at a position along an axis."""
         k = min(position // self.steps[axis], self.grey.shape[axis] - 1)
-        return self._canvas(
-            axis, self.grey.take(k, axis), self.labels.take(k, axis), self.full.take(position, axis)
-        )
+        return self._canvas(axis, self.grey.take(k, axis), self.labels.take(k, axis))
 
     def projection(self, axis: int, order: IntArray) -> Canvas:
         """The largest value along an axis, and of the features there the first of `order`."""
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        labels = order[rank[self.labels].min(axis=axis)]
         values = np.abs(2 * self.grey - 1) if self.signed else self.grey
-        return self._canvas(axis, values.max(axis=axis), labels, labels)
+        return self._canvas(axis, values.max(axis=axis), order[rank[self.labels].min(axis=axis)])
 
-    def _canvas(self, axis: int, grey: FloatArray, labels: Any, full: Any) -> Canvas:
+    def _canvas(self, axis: int, grey: FloatArray, labels: IntArray) -> Canvas:
         """Arrays of the two other axes as a photo, in the order of `PLANES`."""
         down, across = PLANES[axis]
         if down > across:
-            grey, labels, full = grey.T, labels.T, full.T
-        steps = (self.steps[down], self.steps[across])
-        if full.shape == labels.shape:
-            full = labels.repeat(steps[0], axis=0).repeat(steps[1], axis=1)
-        photo = np.repeat(grey[..., None], 3, axis=-1)
-        return Canvas(photo=photo, labels=labels, steps=steps, full=full)
+            grey, labels = grey.T, labels.T
+        return Canvas(
+            photo=np.repeat(grey[..., None], 3, axis=-1),
+            labels=labels,
+            steps=(self.steps[down], self.steps[across]),
+            height=self.full.shape[down],
+            width=self.full.shape[across],
+        )
 
     def name(self, axis: int) -> str:
         """What a slice along an axis is called: by its axes, or C-scan, B-scan and D-scan."""
