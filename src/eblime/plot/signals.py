@@ -166,7 +166,7 @@ def signal_map(
     picture = picture_of(explanation, channels)
     shares, unsure = signed_shares(explanation), uncertain(explanation)
     most = float(np.abs(explanation.posterior.mean).max()) or 1.0
-    drawn = axes(ax, _size(picture))
+    drawn = axes(ax, signal_size(explanation, channels))
     start, span = picture.ends[0], picture.ends[1] - picture.ends[0]
     n = len(picture.lanes)
     for k, lane in enumerate(picture.lanes):
@@ -197,15 +197,11 @@ def signal_map(
     return drawn
 
 
-def signal_size(explanation: Explanation) -> tuple[float, float]:
+def signal_size(explanation: Explanation, channels: int = CHANNELS) -> tuple[float, float]:
     """The size in inches that `signal_map` needs for the signal."""
-    return _size(picture_of(explanation))
-
-
-def _size(picture: Picture) -> tuple[float, float]:
-    """The size in inches of that many lanes."""
-    high = 2.4 if picture.lanes[0].shades.size else 1.6
-    return 8.0, 1.0 + max(high, 0.62 * len(picture.lanes))
+    scene: Any = explanation.scene
+    lanes = min(channels, len(scene.channels))
+    return 8.0, 3.4 if scene.bands is not None else 1.0 + max(1.6, 0.62 * lanes)
 
 
 def _shade(drawn: Axes, box: Any, share: float, *, hatched: bool) -> None:

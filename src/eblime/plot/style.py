@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,13 +88,8 @@ def axis_label(explanation: Explanation, note: str = "", *, longest: int = 36) -
 
     A long class name would otherwise be cut off, or overlap with the power of ten of the ticks.
     """
-    lines = ["importance for"]
-    for part in filter(None, (caption(explanation.label, 28), note)):
-        if len(lines[-1]) + 1 + len(part) <= longest:
-            lines[-1] += f" {part}"
-        else:
-            lines.append(part)
-    return "\n".join(lines)
+    parts = [part.replace(" ", "\xa0") for part in (caption(explanation.label, 28), note)]
+    return textwrap.fill(f"importance for {' '.join(parts)}", longest).replace("\xa0", " ")
 
 
 def title(ax: Axes, explanation: Explanation) -> None:

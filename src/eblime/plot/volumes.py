@@ -105,14 +105,12 @@ class Sections:
 
         found = []
         for box in ndimage.find_objects(self.full + 1):
-            ends = [(part.start, part.stop) for part in box]
-            centre = [(a + b - 1) / 2 * s for (a, b), s in zip(ends, self.sizes, strict=True)]
-            size = [(b - a) * s for (a, b), s in zip(ends, self.sizes, strict=True)]
-            middle, sides = (
-                ", ".join(f"{v:.4g}" for v in centre),
-                " x ".join(f"{v:.4g}" for v in size),
-            )
-            found.append(f"centre ({middle}), size {sides} {self.unit}")
+            ends = [
+                (part.start, part.stop, size) for part, size in zip(box, self.sizes, strict=True)
+            ]
+            centre = ", ".join(f"{(a + b - 1) / 2 * size:.4g}" for a, b, size in ends)
+            sides = " x ".join(f"{(b - a) * size:.4g}" for a, b, size in ends)
+            found.append(f"centre ({centre}), size {sides} {self.unit}")
         return found
 
 
@@ -174,10 +172,8 @@ def slices(
     first = int(explanation.posterior.order()[0])
     chosen = cut.centre(first) if voxel is None else tuple(voxel)
     shape = cut.full.shape
-    if len(chosen) != 3 or not all(
-        k in range(n)
-        for k, n in zip(chosen, shape, strict=True)  # 1.5 is not
-    ):
+    inside = [k in range(n) for k, n in zip(chosen, shape, strict=False)]  # 1.5 is not
+    if len(chosen) != 3 or not all(inside):
         raise ValueError(
             f"`voxel` must be three whole numbers, a position in a volume {shape}; got {voxel!r}."
         )
