@@ -193,7 +193,7 @@ def _colours(rows: pd.DataFrame) -> FloatArray:
     if values is not None:
         known = values.notna().to_numpy()
         ranks = values[known].rank().to_numpy()
-        ranks -= ranks.min()
+        ranks = ranks - ranks.min()
         colours[known] = colormaps["viridis"](0.95 * ranks / max(ranks.max(), 1.0))
     colours[:, 3] = _certainty(rows)
     return colours
