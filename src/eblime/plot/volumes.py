@@ -105,11 +105,9 @@ class Sections:
 
         found = []
         for box in ndimage.find_objects(self.full + 1):
-            ends = [
-                (part.start, part.stop, size) for part, size in zip(box, self.sizes, strict=True)
-            ]
-            centre = ", ".join(f"{(a + b - 1) / 2 * size:.4g}" for a, b, size in ends)
-            sides = " x ".join(f"{(b - a) * size:.4g}" for a, b, size in ends)
+            ends = [(one.start, one.stop, s) for one, s in zip(box, self.sizes, strict=True)]
+            centre = ", ".join(f"{(a + b - 1) / 2 * s:.4g}" for a, b, s in ends)
+            sides = " x ".join(f"{(b - a) * s:.4g}" for a, b, s in ends)
             found.append(f"centre ({centre}), size {sides} {self.unit}")
         return found
 

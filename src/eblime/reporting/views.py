@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from eblime import registry
 from eblime._text import printable
-from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.plot.maps import Canvas
+from eblime._types import FloatArray, IntArray
+from eblime.plot.maps import Canvas, target_mask
 from eblime.plot.signals import picture_of
 from eblime.plot.style import sign_colour, signed_shares, uncertain
 from eblime.plot.volumes import PLANES, sections_of
@@ -50,7 +50,9 @@ def image_view(explanation: Explanation) -> Markup:
     """The photo with one outline per superpixel over it."""
     scene: Any = explanation.scene
     layers = _layers(explanation, scene.photo(2 * _PHOTO), scene.labels, _LONGEST, _PHOTO)
-    target = _target_path(explanation, layers["rows"], layers["columns"])
+    mask = target_mask(explanation)
+    inside = None if mask is None else _resize(mask.astype(int), layers["rows"], layers["columns"])
+    target = "" if inside is None or not inside.any() else outlines(inside)[1]
     return render("image_view.html.j2", layers=layers, target=target)
 
 
@@ -119,39 +121,6 @@ def volume_view(explanation: Explanation) -> Markup:
 def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, Any]:
     """A slice or projection for the page: small, so that many fit."""
     return _layers(explanation, canvas.photo, canvas.labels, _SLICE, _SLICE)
-
-
-def _target_path(explanation: Explanation, rows: int, columns: int) -> str:
-    """An SVG path around the box or the region whose score is explained; empty without one."""
-    scene: Any = explanation.scene
-    if explanation.target >= len(scene.scores):
-        return ""
-    score = scene.scores[explanation.target]
-    if score["kind"] == "region":
-        return (*outlines(_resize(score["mask"].astype(np.intp), rows, columns)), "", "")[1]
-    height, width = scene.labels.shape
-    x0, x1 = (round(x * columns / width, 1) for x in score["box"][::2])
-    y0, y1 = (round(y * rows / height, 1) for y in score["box"][1::2])
-    return f"M{x0:g} {y0:g}H{x1:g}V{y1:g}H{x0:g}z"
-
-
-def _target_border(explanation: Explanation, rows: int, columns: int) -> BoolArray:
-    """The pixels just inside that box or region, for a small picture."""
-    scene: Any = explanation.scene
-    inside = np.zeros(scene.labels.shape, dtype=bool)
-    if explanation.target < len(scene.scores):
-        score = scene.scores[explanation.target]
-        if score["kind"] == "region":
-            inside |= score["mask"].astype(bool)
-        else:
-            x0, y0, x1, y1 = np.round(score["box"]).astype(int).clip(0)
-            inside[y0:y1, x0:x1] = True
-    inside = _resize(inside, rows, columns)
-    deep = inside
-    for _ in range(max(1, round(max(rows, columns) / 56))):  # two pixels of a thumbnail
-        edge = np.pad(deep, 1)
-        deep = deep & edge[2:, 1:-1] & edge[:-2, 1:-1] & edge[1:-1, 2:] & edge[1:-1, :-2]
-    return np.asarray(inside & ~deep)
 
 
 def text_view(explanation: Explanation) -> Markup:
@@ -239,6 +208,8 @@ def thumbnail(explanation: Explanation) -> str:
     Of a signal the first channel with its windows, of a volume the projection along its first
     axis. Empty for inputs that are not pictures.
     """
+    from scipy import ndimage
+
     scene: Any = explanation.scene
     post = explanation.posterior
     clear = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
@@ -254,8 +225,11 @@ def thumbnail(explanation: Explanation) -> str:
     else:
         return ""
     shown = np.where(clear[labels][..., None], photo, 0.25 * photo + 0.55)
-    if scene.domain == "image":
-        shown[_target_border(explanation, *photo.shape[:2])] = (0, 0.45, 0.7)
+    mask = target_mask(explanation) if scene.domain == "image" else None
+    if mask is not None:
+        inside = _resize(mask, *photo.shape[:2])
+        width = max(1, round(max(inside.shape) / 56))  # two pixels of a thumbnail
+        shown[inside & ~ndimage.binary_erosion(inside, iterations=width)] = (0, 0.45, 0.7)
     return _data_uri(shown, _THUMBNAIL, quality=None if scene.domain == "signal" else 75)
 
 
