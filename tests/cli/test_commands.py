@@ -18,7 +18,7 @@ from test_storage import explained
 import eblime
 from eblime.cli.app import main
 from eblime.cli.assembly import load_labels, load_model
-from eblime.cli.image import parse_hide, parse_segmentation
+from eblime.cli.kinds import parse_hide, parse_segmentation
 from eblime.cli.output import file_items, print_explanation, save_figure, show_page
 from eblime.domains.image.photo import read_photo
 
