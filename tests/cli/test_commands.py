@@ -417,21 +417,6 @@ def test_commands_are_listed_in_the_order_of_their_use(capsys):
     assert names == ["demo", "explain", "show", "compare", "batch", "report"]
 
 
-@pytest.mark.parametrize(("columns", "bars"), [(40, 0), (80, 5), (200, 5)])
-def test_a_terminal_with_room_shows_a_bar_for_each_interval(monkeypatch, capsys, columns, bars):
-    """No line with a bar is wider than the terminal; a pipe gets the table alone."""
-    monkeypatch.setenv("COLUMNS", str(columns))
-    print_explanation(explained(), prob=0.95, top=5)
-    assert "●" not in capsys.readouterr().out
-
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    print_explanation(explained(), prob=0.95, top=5)
-    lines = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
-    rows = [line for line in lines if "●" in line]
-    assert len(rows) == bars
-    assert max(map(len, rows), default=0) <= columns
-
-
 @pytest.mark.filterwarnings("ignore:There are more features")
 def test_two_masks_give_files(folder, capsys):
     """Their intervals say little, but the page and the numbers are written; one is refused."""

@@ -212,7 +212,7 @@ def test_a_store_in_a_manifest_receives_nothing(run, stranger, capsys):
 def test_inputs_in_a_manifest_are_not_opened(run, address, monkeypatch, capsys):
     """Neither files nor stores, some of which run code."""
     edit(run, inputs=address)
-    monkeypatch.setattr("eblime.cli.recipe.Recipe.inputs", lambda recipe: pytest.fail("opened"))
+    monkeypatch.setattr("eblime.cli.batch.Recipe.inputs", lambda recipe: pytest.fail("opened"))
 
     assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 2
     assert f"--inputs {address}" in capsys.readouterr().err
@@ -337,7 +337,7 @@ def test_a_model_file_is_hashed_without_reading_it_whole(tmp_path):
     """Files of networks may be larger than memory."""
     import tracemalloc
 
-    from eblime.cli.recipe import _digest
+    from eblime.cli.batch import _digest
 
     content = bytes(range(256)) * (1 << 16)  # 16 MiB
     file = tmp_path / "net.onnx"

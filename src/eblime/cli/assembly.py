@@ -27,12 +27,15 @@ def make_explainer(
 ) -> Any:
     """The explainer of a domain, from the values of all options and the argument of the command."""
     given = {name: value for name, value in values.items() if value is not None}
-    method = registry.find("methods", values["method"])() if "index" in given else values["method"]
-    if "index" in given and not hasattr(method, "index"):
-        raise ValueError(f"--index needs --method quadrature; got --method {values['method']}.")
+    method = values["method"]
+    if "index" in given:
+        made = registry.find("methods", method)()
+        if not hasattr(made, "index"):
+            raise ValueError(f"--index needs --method quadrature; got --method {method}.")
+        method = replace(made, index=given["index"])
     shared: dict[str, Any] = {
         "n_masks": values["masks"],
-        "method": replace(method, index=given["index"]) if "index" in given else method,
+        "method": method,
         "labels": load_labels(Path(given["labels"])) if "labels" in given else None,
         **{name: given[name] for name in ("design", "kernel") if name in given},
         "calls": Calls(**{n: given[n] for n in ("retry", "timeout", "concurrency") if n in given}),
@@ -127,10 +130,8 @@ def load_labels(path: Path) -> list[str] | dict[int, str]:
         found = json.loads(text)
         if isinstance(found, dict):
             return {int(column): str(name) for column, name in found.items()}
-        if not isinstance(found, list):
-            raise ValueError(f"got {found!r:.80}")
         return [str(name) for name in found]
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"{path} must be a text in UTF-8 with a name per line, a JSON list of names, or a JSON "
             f"object from column numbers to names: {error}."

@@ -257,11 +257,13 @@ def parse_rows(text: str, count: int) -> list[int]:
 
 def parse_groups(entries: list[str]) -> dict[str, list[str]] | None:
     """Groups of columns: `job=job_a,job_b`."""
+    groups = {}
     for entry in entries:
-        if not re.fullmatch("[^=]+=.+", entry, re.DOTALL):
+        name, equals, columns = entry.partition("=")
+        if not (name and equals and columns):
             raise ValueError(f"--group must be like job=job_a,job_b; got {entry!r}.")
-    pairs = (entry.split("=", 1) for entry in entries)
-    return {name: columns.split(",") for name, columns in pairs} or None
+        groups[name] = columns.split(",")
+    return groups or None
 
 
 def _listed(text: str) -> list[str]:
