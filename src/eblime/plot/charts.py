@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from eblime.measures import DetectionCurve
 
-_MANY_SIZES = 24  # of flaws: more are drawn in groups
 _PALETTE = (*COLOURS, INK, NEUTRAL)  # of several explanations, which also differ in shape
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
@@ -177,9 +176,7 @@ def side_by_side(
             drawn.hlines(rows, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
         drawn.plot(mean, rows, marker, color=colour, markersize=5, label=caption(name))
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
-    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-    where = beside if len(entries) > 2 else {"loc": "best"}
-    drawn.legend(frameon=False, fontsize="small", **where)
+    legend_below(drawn)
     labels = dict.fromkeys(caption(entry.label, 30) for entry in entries)
     drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")
     clean(drawn)
@@ -222,9 +219,7 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
         drawn.plot(x[:, j], height[:, j], style, color=colour, alpha=shade, label=name)
         drawn.fill_between(x[:, j], height[:, j], color=colour, alpha=0.12 * shade, linewidth=0)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set_ylim(bottom=0)
-    drawn.set_xlabel(axis_label(explanation))
-    drawn.set_ylabel("posterior density")
+    drawn.set(ylim=(0, None), xlabel=axis_label(explanation), ylabel="posterior density")
     legend_below(drawn)
     return _finish(drawn, explanation)
 
@@ -287,8 +282,7 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     drawn.axvline(middle, color=FAVOUR, linewidth=1.2, label=f"median {middle:.2g}")
     drawn.axvline(1, color=NEUTRAL, linestyle="--", linewidth=1.2, label="1, as in BayesLIME")
     log_ticks(drawn)
-    drawn.set_xlabel("ridge parameter λ")
-    drawn.set_ylabel("density of log λ")
+    drawn.set(xlabel="ridge parameter λ", ylabel="density of log λ")
     drawn.legend(frameon=False, fontsize="small")
     return _finish(drawn, explanation)
 
@@ -306,38 +300,38 @@ def convergence(explanation: Explanation, *, top: int = 4, ax: Axes | None = Non
     >>> eblime.plot.convergence(e).get_xlabel()
     'number of masks'
     """
-    check_count("top", top)
-    order = explanation.posterior.order()[:top]
-    counts, fitted = _refits(explanation)
-    drawn = axes(ax, (6.4, 3.6))
-    _bands(drawn, explanation, counts, fitted, order, marker="o")
-    log_ticks(drawn)
-    drawn.set_xlabel("number of masks")
     level = "(95 %)" if explanation.posterior.has_spread else ""
-    drawn.set_ylabel(axis_label(explanation, level, longest=30))
-    legend_below(drawn)
+    drawn = _along(explanation, *_refits(explanation), top, ax, level=level, marker="o")
+    drawn.set_xlabel("number of masks")
     return _finish(drawn, explanation)
 
 
-def _bands(
-    drawn: Axes,
+def _along(
     explanation: Explanation,
     x: Sequence[float] | IntArray,
     fitted: Sequence[Posterior],
-    order: IntArray,
+    top: int,
+    ax: Axes | None,
+    *,
+    level: str,
     prob: float = 0.95,
     marker: str = "",
-) -> None:
-    """Means of some features along x, with their intervals as bands."""
-    means = np.array([post.mean for post in fitted])
+) -> Axes:
+    """Means of the leading features along x, with their intervals as bands."""
+    check_count("top", top)
+    drawn, means = axes(ax, (6.4, 3.7)), np.array([post.mean for post in fitted])
     ends = np.array([post.interval(prob) for post in fitted]) if fitted[-1].has_spread else None
-    for rank, j in enumerate(order):
+    for rank, j in enumerate(explanation.posterior.order()[:top]):
         colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
         if ends is not None:
             drawn.fill_between(x, *ends[:, j].T, color=colour, alpha=0.25, linewidth=0)
         name = caption(explanation.features[j], 24)
         drawn.plot(x, means[:, j], style + marker, color=colour, markersize=3, label=name)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
+    log_ticks(drawn)
+    drawn.set_ylabel(axis_label(explanation, level, longest=30))
+    legend_below(drawn)
+    return drawn
 
 
 def _refits(explanation: Explanation) -> tuple[IntArray, list[Posterior]]:
@@ -389,20 +383,14 @@ def by_width(
     >>> ax.get_xlabel()
     'width of the kernel'
     """
-    check_count("top", top)
     level, used = check_level("prob", prob), own_width(explanation)
     if widths is None:
         widths = np.geomspace(used / _RANGE, used * _RANGE, _WIDTHS).tolist()
     widths = np.sort(np.asarray(widths, dtype=float)).tolist()
-    fitted = posteriors_by_width(explanation, widths)
-    order = explanation.posterior.order()[:top]
-    drawn = axes(ax, (6.4, 3.8))
-    _bands(drawn, explanation, widths, fitted, order, level)
+    fitted, words = posteriors_by_width(explanation, widths), f"({100 * level:g} %)"
+    drawn = _along(explanation, widths, fitted, top, ax, level=words, prob=level)
     drawn.axvline(used, color=NEUTRAL, linestyle="--", linewidth=1.2, label=f"{used:.3g}, used")
-    drawn.set_xlim(widths[0], widths[-1])
-    log_ticks(drawn)
-    drawn.set_xlabel("width of the kernel")
-    drawn.set_ylabel(axis_label(explanation, f"({100 * level:g} %)", longest=30))
+    drawn.set(xlim=(widths[0], widths[-1]), xlabel="width of the kernel")
     legend_below(drawn)
     return _finish(drawn, explanation)
 
@@ -416,9 +404,8 @@ def detection(
 ) -> Axes:
     """Probability of detection against size, its bounds, and the share found at each size.
 
-    Lines go down from .9 at a90 and, dashed, at a90/95. With more than 24 sizes, the points are
-    shares of ten groups of about as many flaws. Several curves can share axes, each with its own
-    label and colour.
+    Lines go down from .9 at a90 and, dashed, at a90/95. Several curves can share axes, each with
+    its own label and colour.
 
     Examples
     --------
@@ -436,27 +423,17 @@ def detection(
     name = f"{caption(label)}: " * bool(label)
     drawn.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
     drawn.plot(at, middle, color=colour, linewidth=2, label=f"{name}a90 = {named[0]}")
-    many = len(curve.sizes) > _MANY_SIZES
-    groups = (np.cumsum(curve.counts) - 1) * 10 // curve.counts.sum()
-    groups = groups if many else np.arange(len(curve.sizes))
-    flaws, hits = (np.bincount(groups, count) for count in (curve.counts, curve.found))
-    where = np.exp(np.bincount(groups, curve.counts * np.log(curve.sizes)) / np.maximum(flaws, 1))
-    kept = flaws > 0
-    drawn.plot(where[kept], hits[kept] / flaws[kept], "o", color=colour, markersize=4, alpha=0.6)
-    ends: dict[str, Any] = {"linewidth": 1.2, "color": colour}
-    if curve.a90 <= last:
-        drawn.vlines(curve.a90, 0, 0.9, **ends)
-    bound = f"{name}a90/95 = {named[1]}"
-    drawn.plot(
-        [min(curve.a90_95, last)] * 2, [0, 0.9 * (curve.a90_95 <= last)], "--", label=bound, **ends
+    shares = curve.found / curve.counts
+    drawn.plot(curve.sizes, shares, "o", color=colour, markersize=4, alpha=0.6)
+    lines = zip(
+        (curve.a90, curve.a90_95), ("-", "--"), ("", f"{name}a90/95 = {named[1]}"), strict=True
     )
+    for size, style, words in lines:
+        ends = ([size] * 2, [0, 0.9]) if size <= last else ([last], [0])
+        drawn.plot(*ends, style, color=colour, linewidth=1.2, label=words)
     drawn.axhline(0.9, color=NEUTRAL, linewidth=0.8, zorder=0)
-    drawn.set_ylim(-0.03, 1.03)
-    drawn.set_xlabel("size")
-    drawn.set_ylabel("probability of detection")
+    drawn.set(ylim=(-0.03, 1.03), xlabel="size", ylabel="probability of detection")
     log_ticks(drawn)
-    drawn.legend(
-        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
-    )
+    legend_below(drawn)
     clean(drawn)
     return drawn

@@ -125,9 +125,8 @@ def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
     channel = scene.channel_axis
     values = scene.shown[None] if channel is None else np.moveaxis(scene.shown, channel, 0)
     values = values[(slice(None), *drawn)]
-    grey, span = np.empty(values.shape[1:], np.float32), max(high - low, 1e-300)
-    for k in range(len(grey)):  # a copy of a large volume would take much memory
-        grey[k] = (values[:, k].mean(axis=0, dtype=np.float64) - low) / span
+    grey = values.mean(axis=0, dtype=np.float32)
+    grey = (grey - low) / max(high - low, 1e-30)
     sizes = (1.0, 1.0, 1.0) if scene.spacing is None else tuple(scene.spacing)
     lengths = np.array(scene.labels.shape) * sizes
     return Sections(
