@@ -17,6 +17,7 @@ from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.plot.style import (
     INK,
     MARK,
+    STRONGEST,
     axes,
     caption,
     diverging,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 NUMBERED = 15  # superpixels with their number on the map, as many as `intervals` lists
-_STRONGEST = 0.75  # opacity of the colour over the largest importance
 _UNRELIABLE = 0.2  # R^2 below which a map says so
 
 
@@ -87,19 +87,14 @@ def importance_map(
     check_choice("of", of, ("importance", "mean", "uncertainty", "variance", "sign", "top_k"))
     check_count("top", top)
     drawing, post = canvas(explanation), explanation.posterior
-    order, shares = post.order(), signed_shares(explanation)
-    title, below = f"top {min(top, len(order))}", remarks(explanation)
-    if of != "importance":
-        values, title, ends, label = _numbers_of(post, of, top)
-    drawn = axes(ax, drawing.size)
-    if of == "importance":
-        drawing.show(drawn, painted(drawing, shares, order[:top]))
-        for j in order[:top]:
-            drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
-        most = float(np.abs(post.mean).max()) or 1.0
-        sign_bar(drawn, most, "importance", diverging(_STRONGEST))
-        below = remarks(explanation, order[:top])
+    order, drawn = post.order(), axes(ax, drawing.size)
+    marked = order[:top] if of == "importance" else None
+    if marked is not None:
+        title = f"top {len(marked)}"
+        overlay(drawn, drawing, signed_shares(explanation), marked)
+        sign_bar(drawn, post)
     else:  # the photo stays visible in grey
+        values, title, ends, label = _numbers_of(post, of, top)
         drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
         shown = np.ma.masked_invalid(values[drawing.labels])
         scale: Any = diverging() if of in ("mean", "sign") else "viridis"
@@ -107,9 +102,10 @@ def importance_map(
         drawing.show(drawn, drawing.edges())
         drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=label)
     if of in ("importance", "mean"):
-        _numbers(drawn, drawing, order, numbered, top if of == "importance" else 0)
-    if of == "top_k":
-        below.append("about the fit, not about what is there")
+        _numbers(drawn, drawing, order, numbered, 0 if marked is None else top)
+    below = remarks(explanation, marked) + ["about the fit, not about what is there"] * (
+        of == "top_k"
+    )
     return _finish(drawn, drawing, explanation, title, below)
 
 
@@ -132,16 +128,21 @@ def _numbers_of(
     return chance, f"P(among the top {top})", (0, 1), ""
 
 
-def painted(drawing: Canvas, shares: FloatArray, top: IntArray) -> FloatArray:
-    """The photo in faded grey; superpixels with a share coloured by it, (h, w, 3)."""
+def overlay(
+    drawn: Axes, drawing: Canvas, shares: FloatArray, top: IntArray, **settings: Any
+) -> None:
+    """Draw the photo in faded grey, and on it some superpixels in the colour of their share."""
     grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
     shown = 0.35 * grey + 0.65  # faded
     for j in top[shares[top] != 0]:
         inside = drawing.labels == j
-        strength = _STRONGEST * abs(shares[j])
-        tint = np.array(rgb(sign_colour(shares[j])))
-        shown[inside] = (1 - strength) * grey[inside] + strength * tint
-    return np.clip(shown, 0, 1)
+        strength = STRONGEST * abs(shares[j])
+        shown[inside] = (1 - strength) * grey[inside] + strength * np.array(
+            rgb(sign_colour(shares[j]))
+        )
+    drawing.show(drawn, np.clip(shown, 0, 1), **settings)
+    for j in top:
+        drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
 
 
 def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
@@ -323,9 +324,7 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     mean, certain = mean[np.ix_(order, order)], certain[np.ix_(order, order)]
     size = 2.4 + 0.36 * len(order)
     drawn = axes(ax, (size + 1.2, size))
-    colours = diverging()
-    most = float(np.abs(mean).max()) or 1.0
-    shown = colours((mean / most + 1) / 2)
+    shown = diverging()((mean / (np.abs(post.mean).max() or 1.0) + 1) / 2)
     shown[..., :3] = 1 - (1 - shown[..., :3]) * certain[..., None]
     shown[np.diag_indices(len(order))] = (*rgb("#ECECEC"), 1.0)
     drawn.imshow(shown)
@@ -337,7 +336,7 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     drawn.set_xticks(range(len(order)), names, rotation=60, ha="right", rotation_mode="anchor")
     drawn.set_yticks(range(len(order)), names)
     drawn.tick_params(length=0, labelsize="small")
-    sign_bar(drawn, most, "interaction (faded: sign uncertain)", colours)
+    sign_bar(drawn, post, "interaction (faded: sign uncertain)", 1.0)
     what = f"{caption(interactions.label, 30)}: " if interactions.label else ""
     heading = f"{what}{post.estimand}\n{post.fit_label(2, 'R²')}, {post.n_masks} masks"
     drawn.set_title(heading, fontsize="medium", loc="left")

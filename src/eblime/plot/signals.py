@@ -16,10 +16,10 @@ from eblime._types import FloatArray
 from eblime.plot.style import (
     INK,
     NEUTRAL,
+    STRONGEST,
     axes,
     caption,
     clean,
-    diverging,
     needs_domain,
     picture_title,
     sign_bar,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 CHANNELS = 12  # drawn at most
 _COLUMNS = 1000  # of a long signal: in each, a line from its least to its largest value
 _BOXES = 400  # of a channel
-_STRONGEST = 0.75  # opacity of the colour of the largest importance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -165,7 +164,6 @@ def signal_map(
     check_count("channels", channels)
     picture = picture_of(explanation, channels)
     shares, unsure = signed_shares(explanation), uncertain(explanation)
-    most = float(np.abs(explanation.posterior.mean).max()) or 1.0
     drawn = axes(ax, signal_size(explanation, channels))
     start, span = picture.ends[0], picture.ends[1] - picture.ends[0]
     n = len(picture.lanes)
@@ -190,7 +188,7 @@ def signal_map(
     drawn.set_yticks([at for at, _ in ticks], [text for _, text in ticks])
     drawn.tick_params(labelsize="small")
     clean(drawn)
-    sign_bar(drawn, most, "importance", diverging(_STRONGEST))
+    sign_bar(drawn, explanation.posterior)
     words = "green raises, orange lowers"
     words += "; hatched: the 95 % interval contains zero" * explanation.posterior.has_spread
     picture_title(drawn, explanation, [words, picture.note])
@@ -209,7 +207,7 @@ def _shade(drawn: Axes, box: Any, share: float, *, hatched: bool) -> None:
     from matplotlib.patches import Rectangle
 
     colour = sign_colour(share)
-    drawn.add_patch(Rectangle(*box, color=colour, alpha=_STRONGEST * abs(share), lw=0))
+    drawn.add_patch(Rectangle(*box, color=colour, alpha=STRONGEST * abs(share), lw=0))
     drawn.add_patch(Rectangle(*box, fill=False, edgecolor=NEUTRAL, alpha=0.35, lw=0.5))
     if hatched:
         drawn.add_patch(Rectangle(*box, fill=False, hatch="////", ec=NEUTRAL, alpha=0.35, lw=0))

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
+    from eblime.posterior import Posterior
     from eblime.results.explanation import Explanation
 
 FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermilion lowers it
 NEUTRAL, INK, MARK = "#767676", "#222222", "#0072B2"
 COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")  # of several features
 LINES = ("-", "--", "-.", ":")
+STRONGEST = 0.75  # opacity of the colour over the largest importance
 
 _LONG_SCALE = 1e3  # ratio of the ends of a log scale above which 2 and 5 have no tick
 
@@ -187,12 +189,15 @@ def diverging(strength: float = 1.0) -> Colormap:
     return LinearSegmentedColormap.from_list("signs", [against, (0.97, 0.97, 0.97), favour])
 
 
-def sign_bar(ax: Axes, most: float, label: str, colours: Colormap) -> None:
-    """A colour bar from -most to most beside the axes."""
+def sign_bar(
+    ax: Axes, post: Posterior, label: str = "importance", strength: float = STRONGEST
+) -> None:
+    """A colour bar for both signs of the importances beside the axes."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    scale = ScalarMappable(Normalize(-most, most), cmap=colours)
+    most = float(np.abs(post.mean).max()) or 1.0
+    scale = ScalarMappable(Normalize(-most, most), cmap=diverging(strength))
     ax.figure.colorbar(scale, ax=ax, shrink=0.8, label=label)
 
 

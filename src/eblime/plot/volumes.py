@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
-from eblime.plot.maps import Canvas, painted, remarks
+from eblime.plot.maps import Canvas, overlay, remarks
 from eblime.plot.style import (
     axes,
     caption,
-    diverging,
     needs_domain,
     sign_bar,
-    sign_colour,
     signed_shares,
     tick_shares,
 )
@@ -225,9 +223,7 @@ def _draw(
     places = [(0, above, wide, high), (0, 0, wide, deep), (wide + gap, above, deep, high)]
     for axis, (panel, place) in enumerate(zip(panels, places, strict=True)):
         inset = drawn.inset_axes(place, transform=drawn.transData)
-        panel.show(inset, painted(panel, shares, order[:top]), aspect="auto")
-        for j in order[:top]:
-            panel.outline(inset, panel.labels == j, sign_colour(shares[j]))
+        overlay(inset, panel, shares, order[:top], aspect="auto")
         _add_scales(inset, cut, axis)
         inset.set_title(caption(names[axis]), fontsize="small", loc="left", pad=3)
         if cross is not None:
@@ -235,7 +231,7 @@ def _draw(
             inset.axhline(cross[down], color="#0072B2", lw=0.8, ls=":")
             inset.axvline(cross[across], color="#0072B2", lw=0.8, ls=":")
     drawn.set_axis_off()
-    sign_bar(drawn, float(np.abs(post.mean).max()) or 1.0, "importance", diverging(0.75))
+    sign_bar(drawn, post)
     words = f"top {min(top, len(order))}" + ("" if cross is not None else ", projections")
     title = f"{caption(explanation.label, 24)}: {words}"
     title = "\n".join([title, *remarks(explanation, order[:top])])
