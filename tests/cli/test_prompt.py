@@ -64,7 +64,6 @@ def test_the_files_of_a_folder_are_the_sources(folder, capsys):
     assert e.scene.answer == "In 1889. In Paris."
     assert e.scene.question == "When did it open?\n"
     assert "a.txt" in out
-    assert "P(top 3)" in page
     assert "In 1889. In Paris." in page
     assert json.loads((folder / "eblime-out" / "question.json").read_text())["features"]
 

@@ -26,9 +26,9 @@ _MOST = 1_500  # points per feature
 _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
 _UNUSED = 0.35  # opacity of a feature that may not be used, relative to others
 _ROOM = 0.4  # half of the height of a swarm
-_FEW = 12  # a column with at most so many numbers is drawn with one group of points for each
 _COLUMNS = ["label", "feature", "value", "bin", "mean", "sd", "low", "high", "prob_positive"]
 _COLUMNS += ["estimate", "se"]
+_FEW = 12  # numbers of a column that have places of their own, at most
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 
 
@@ -97,8 +97,8 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
 
     The black lines are means over the rows of a bin or category, with their 95 % intervals as
     bands. They are least-squares estimates. The points are posterior means, which are shrunk
-    towards zero, so a line can lie beyond most of its points. Points of a category, or of a column
-    with few numbers, are spread sideways.
+    towards zero, so a line can lie beyond most of its points. Points of a category are spread
+    sideways.
 
     Parameters
     ----------
@@ -210,27 +210,21 @@ def _numbers(rows: pd.DataFrame) -> pd.Series[float] | None:
 def _positions(rows: pd.DataFrame) -> tuple[FloatArray, dict[float, str], float | None]:
     """Where values are drawn, ticks that matplotlib does not set, and where missing values are.
 
-    A value is at the number itself, or at the number of its category; missing ones to the right.
+    A number is drawn at its value, and a missing one to the right. A category, or a number of a
+    column with few numbers, has a place of its own.
     """
-    import pandas as pd
-
+    values, names = _numbers(rows), rows["value"].fillna("missing").astype(str)
     spread = np.arange(len(rows)) * _GOLDEN % 1.0 - 0.5  # so that points do not hide each other
-    values = _numbers(rows)
-    if values is None:
-        named = pd.Categorical(rows["value"].astype(str))
-        ticks = {float(j): caption(name, 16) for j, name in enumerate(named.categories)}
-        return named.codes + 0.5 * spread, ticks, None
-    x: FloatArray = np.asarray(values, dtype=np.float64)
-    known, unknown = np.unique(x[~np.isnan(x)]), np.isnan(x)
-    span = float(np.ptp(known)) or 1.0
-    gap = float(np.diff(known).min()) if len(known) > 1 else span
-    ticks = {}
-    if len(known) <= _FEW and gap > span / 40:
-        ticks = {float(value): f"{value:g}" for value in known}
-        x = x + 0.5 * gap * spread
-    right = float(known[-1]) + max(0.08 * span, gap if ticks else 0.0)
-    x = np.where(unknown, right + 0.04 * span * spread, x)
-    return x, ticks, right if unknown.any() else None
+    if values is None or values.nunique() <= _FEW:
+        order = names.sort_values() if values is None else names[values.sort_values().index]
+        places = {name: float(j) for j, name in enumerate(dict.fromkeys(order))}
+        ticks = {j: caption(name, 16) for name, j in places.items()}
+        return names.map(places).to_numpy() + 0.5 * spread, ticks, None
+    x, unknown = values.to_numpy(dtype=float), values.isna().to_numpy()
+    low, high = np.nanmin(x), np.nanmax(x)
+    right = high + 0.08 * (high - low)
+    x = np.where(unknown, right + 0.4 * (right - high) * spread, x)
+    return x, {}, right if unknown.any() else None
 
 
 def _swarm(x: pd.Series[float]) -> FloatArray:

@@ -21,11 +21,11 @@ from eblime.plot.style import (
     caption,
     clean,
     needs_domain,
-    picture_title,
     sign_bar,
     sign_colour,
     signed_shares,
     tick_shares,
+    title,
     uncertain,
 )
 from eblime.results.explanation import Explanation
@@ -191,7 +191,7 @@ def signal_map(
     sign_bar(drawn, explanation.posterior)
     words = "green raises, orange lowers"
     words += "; hatched: the 95 % interval contains zero" * explanation.posterior.has_spread
-    picture_title(drawn, explanation, [words, picture.note])
+    title(drawn, explanation, words, picture.note)
     return drawn
 
 

@@ -94,22 +94,15 @@ def axis_label(explanation: Explanation, note: str = "", *, longest: int = 36) -
     return textwrap.fill(f"importance for {' '.join(parts)}", longest).replace("\xa0", " ")
 
 
-def title(ax: Axes, explanation: Explanation) -> None:
-    """Set the title: what was explained, and how well the surrogate fits."""
+def title(ax: Axes, explanation: Explanation, *lines: str) -> None:
+    """Set the title: what was explained and how well the surrogate fits, and below it lines."""
     post = explanation.posterior
-    ax.set_title(
-        f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}\n"
-        f"{post.fit_label(2, 'R²')}, {caption(post.n_masks, 16)} masks, {caption(post.method, 16)}",
-        fontsize="medium",
-        loc="left",
-    )
-
-
-def picture_title(ax: Axes, explanation: Explanation, lines: list[str]) -> None:
-    """Set the title above a text or a signal: what was explained, and what the colours mean."""
-    fit = explanation.posterior.fit_label(2, "R²")
-    first = f"{caption(explanation.label)}: {explanation.prediction:.3g}, {fit}"
-    ax.set_title("\n".join([first, *filter(None, lines)]), fontsize="small", loc="left")
+    first = f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}"
+    fit, size = post.fit_label(2, "R²"), "small" if lines else "medium"
+    text = [f"{first}, {fit}", *filter(None, lines)]
+    if not lines:
+        text = [first, f"{fit}, {caption(post.n_masks, 16)} masks, {caption(post.method, 16)}"]
+    ax.set_title("\n".join(text), fontsize=size, loc="left")
 
 
 def needs_domain(explanation: Explanation, domain: str, what: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eblime._checks import check_count
 from eblime._text import printable, width
-from eblime.plot.style import AGAINST, FAVOUR, INK, axes, needs_domain, picture_title, signed_shares
+from eblime.plot.style import AGAINST, FAVOUR, INK, axes, needs_domain, signed_shares, title
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
             drawn.text(start, line + 0.5, safe, transform=grid, **style)
     cut = f"; first {shown} of {lines} lines" if lines > shown else ""
     words = "green raises, orange lowers" + ", no colour: sign uncertain" * post.has_spread
-    picture_title(drawn, explanation, [words + cut])
+    title(drawn, explanation, words + cut)
     drawn.set_axis_off()
     return drawn
 

@@ -32,7 +32,6 @@ _PHOTO = 960  # pixels along the longer side of a photo in a page
 _SLICE = 160  # pixels and units along the longer side of a slice of a volume
 _STORED = 16  # slices along each axis, and as many at the centres of the top features
 _MARKS = 5_000  # elements of a text
-_TOP = 3  # the k of P(top k) beside a source
 _THUMBNAIL = 112  # and in a list of many
 _OUTLINE_BYTES = 160_000  # above this size the outlines are computed at a lower resolution
 
@@ -144,15 +143,8 @@ def _marked(explanation: Explanation) -> list[tuple[str, int | None]]:
 
 
 def prompt_view(explanation: Explanation) -> Markup:
-    """The answer, then the prompt with one element per source, and the numbers of each source."""
+    """The answer, then the prompt with one element per source."""
     scene: Any = explanation.scene
-    post, order = explanation.posterior, explanation.posterior.order()[:MOST]
-    words = dict(zip(order.tolist(), (f"{mean:.3g}" for mean in post.mean[order]), strict=True))
-    if post.has_spread:
-        k = min(_TOP, scene.n_features)
-        ends, top = post.select(order).interval(), post.top_k_probability(k)[order]
-        for j, (low, high), chance in zip(order.tolist(), ends, top, strict=True):
-            words[j] += f" ({low:.3g} to {high:.3g}), P(top {k}) {chance:.2f}"
     start, end = scene.spans[explanation.target if explanation.target < len(scene.spans) else 0]
     parts = (scene.answer[:start], scene.answer[start:end], scene.answer[end:])
     return render(
@@ -160,7 +152,6 @@ def prompt_view(explanation: Explanation) -> Markup:
         question=_lines(scene.question),
         answer=[_lines(part) for part in parts] if scene.answer else None,
         pieces=_marked(explanation),
-        words=words,
     )
 
 
@@ -204,9 +195,8 @@ def _polyline(line: FloatArray) -> str:
 def thumbnail(explanation: Explanation) -> str:
     """A small photo as a data URI: what certainly raises the score, the rest dimmed.
 
-    A feature with less than a tenth of the largest importance is dimmed, too.
-    Of a signal the first channel with its windows, of a volume the projection along its first
-    axis. Empty for inputs that are not pictures.
+    A feature with less than a tenth of the largest importance is dimmed, too. Of a volume the
+    projection along its first axis; empty for other inputs.
     """
     from scipy import ndimage
 
@@ -220,8 +210,6 @@ def thumbnail(explanation: Explanation) -> str:
     elif scene.domain == "volume":
         canvas = sections_of(explanation).projection(0, post.order())
         photo, labels = canvas.photo, canvas.labels
-    elif scene.domain == "signal":
-        photo, labels = _signal_photo(explanation)
     else:
         return ""
     shown = np.where(clear[labels][..., None], photo, 0.25 * photo + 0.55)
@@ -230,27 +218,7 @@ def thumbnail(explanation: Explanation) -> str:
         inside = _resize(mask, *photo.shape[:2])
         width = max(1, round(max(inside.shape) / 56))  # two pixels of a thumbnail
         shown[inside & ~ndimage.binary_erosion(inside, iterations=width)] = (0, 0.45, 0.7)
-    return _data_uri(shown, _THUMBNAIL, quality=None if scene.domain == "signal" else 75)
-
-
-def _signal_photo(explanation: Explanation) -> tuple[FloatArray, IntArray]:
-    """The most important channel in pixels, and the feature of each pixel."""
-    lane = picture_of(explanation, 1).lanes[0]
-    rows, columns = 64, _THUMBNAIL
-    down, across = (np.arange(rows) + 0.5) / rows, (np.arange(columns) + 0.5) / columns
-    labels = np.zeros((rows, columns), dtype=np.intp)
-    for j, left, low, wide, tall in lane.boxes:
-        inside = (down >= 1 - low - tall) & (down <= 1 - low)
-        labels[np.ix_(inside, (across >= left) & (across <= left + wide))] = j
-    photo = np.ones((rows, columns, 3)) * (0.62, 0.87, 0.8)  # where it raises the score
-    if lane.shades.size:
-        photo *= 1 - 0.7 * _resize(lane.shades[::-1], rows, columns)[..., None]
-    else:
-        fine = np.interp(np.linspace(0, 1, 8 * columns), *lane.line.T).reshape(columns, 8)
-        ends = np.sort((1 - np.stack([fine.min(axis=1), fine.max(axis=1)])) * rows, axis=0)
-        at = np.arange(rows)[:, None]
-        photo[(at >= ends[0] - 1) & (at <= ends[1] + 0.5)] = 0.1
-    return photo, labels
+    return _data_uri(shown, _THUMBNAIL, quality=75)
 
 
 def _outlines_of_photo(labels: IntArray, longest: int) -> tuple[IntArray, list[str]]:
