@@ -100,14 +100,14 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "interactions": "eblime.plot.maps:interaction_map",
         "detection": "eblime.plot.charts:detection",
     },
-    # by domain: `explainers.image.ImageExplainer`, `reporting.views.image_view`, `cli.image`
+    # by domain: `explainers.image.ImageExplainer`, `reporting.views.image_view`, `cli.kinds.IMAGE`
     "explainers": {
         name: f"eblime.explainers.{name}:{name.capitalize()}Explainer" for name in _DOMAINS
     },
     "views": {  # the page of a row shows its table alone
         name: f"eblime.reporting.views:{name}_view" for name in _DOMAINS if name != "tabular"
     },
-    "commands": {name: f"eblime.cli.{name}:COMMAND" for name in _DOMAINS},
+    "commands": {name: f"eblime.cli.kinds:{name.upper()}" for name in _DOMAINS},
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
