@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 from scipy.stats import truncnorm
 
 from eblime._types import FloatArray
@@ -97,7 +96,7 @@ class BaseDiscretizer:
         found = (low if self.keeps_borders else start)[bins]
         wide = (start != end)[bins]
         inside = bins[wide]
-        drawn = _truncated_normal(self.random_state, start, end, inside)
+        drawn = truncnorm.rvs(start[inside], end[inside], random_state=self.random_state)
         found[wide] = drawn * sd[inside] + mean[inside]
         return np.asarray(found)
 
@@ -144,12 +143,3 @@ class EntropyDiscretizer(BaseDiscretizer):
             cuts = np.sort(tree.threshold[tree.children_left > -1])
             found.append(cuts if len(cuts) else np.array([np.median(data[:, j])]))
         return found
-
-
-def _truncated_normal(state: Any, start: FloatArray, end: FloatArray, bins: Any) -> Any:
-    """The draws of `scipy.stats.truncnorm` in these bins; faster if zero is in all of them."""
-    if (start[bins] > 0).any() or (end[bins] < 0).any():
-        return truncnorm.rvs(start[bins], end[bins], random_state=state)
-    share, mass = state.uniform(size=len(bins)), (ndtr(end) - ndtr(start))[bins]
-    below, above = ndtr(start)[bins] + share * mass, ndtr(-end)[bins] + (1 - share) * mass
-    return np.where(below < 0.5, 1, -1) * ndtri(np.minimum(below, above))  # from the nearer tail

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +17,16 @@ from eblime.results.explanation import Explanation as Explained
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Weighted = Sequence[tuple[int, float]]  # features and their weights
+_PAGE_OPTIONS = {"show_table", "show_all", "text", "opacity"}  # of lime; they have no effect here
+
 
 class Result:
     """What results of all kinds of inputs have: lime's numbers by label, and ours.
 
     `score` and `local_pred` are those of the last label that was explained, as in lime 0.2.0.1;
-    with `top_labels` that is the most likely one. So are `posterior` and `explanation`.
+    with `top_labels` that is the most likely one. So are `posterior` and `explanation`;
+    `explanations` has those of all labels as this library has them, with plots and files.
     """
 
     def __init__(self) -> None:
@@ -34,45 +37,24 @@ class Result:
         self.top_labels: list[int] | None = None
         self.class_names: Sequence[Any] | None = None
         self.predict_proba: Any = None
-        self._kept: dict[int, tuple[Explained, Any, list[float]]] = {}
-        self._opened: dict[int, Explained] = {}
-
-    @property
-    def explanations(self) -> Mapping[int, Explained]:
-        """The explanation of each label as this library has it: posterior, plots, files."""
-        return {label: self._explanation_of(label) for label in self._kept}
+        self.explanations: dict[int, Explained] = {}
 
     @property
     def explanation(self) -> Explained:
         """The explanation of the last label that was explained."""
-        return self._explanation_of(next(reversed(self._kept or self.local_exp), None))
+        return self._explanation_of(next(reversed(self.local_exp), None))
 
     @property
     def posterior(self) -> Posterior:
         """The posterior of the last label that was explained."""
         return self.explanation.posterior
 
-    def keep(self, label: int, e: Explained) -> None:
-        """Keep an explanation in little memory: one bit per mask, and no posterior."""
-        masks, weights = e.masks, [weight for _, weight in self.local_exp[label] if weight]
-        if ((masks == 0) | (masks == 1)).all():
-            masks = np.packbits(masks > 0, axis=1)  # type: ignore[assignment]
-        answers = replace(e.answers, masks=np.empty((0, 0)), scores=e.scores.copy())
-        small = replace(e, answers=answers, posterior=None)  # type: ignore[arg-type]
-        self._kept[label] = small, masks, weights
-
     def _explanation_of(self, label: Any) -> Explained:
-        """The explanation of a label, fitted when it is first asked for."""
+        """The explanation of a label; weights of the program's own have none."""
         self._weights_of(label)
-        if label not in self._kept:
+        if label not in self.explanations:
             raise KeyError("There is no posterior: no explainer fitted the weights in `local_exp`.")
-        if label not in self._opened:
-            e, masks, _ = self._kept[label]
-            if masks.dtype == np.uint8:
-                masks = np.unpackbits(masks, axis=1, count=e.scene.n_features).astype(np.float64)
-            full = replace(e, answers=replace(e.answers, masks=masks))
-            self._opened[label] = full.refit(e.method)
-        return self._opened[label]
+        return self.explanations[label]
 
     def _weights_of(self, label: Any) -> list[tuple[int, float]]:
         """Features of a label and their weights; a label that was not explained is refused."""
@@ -83,14 +65,12 @@ class Result:
 
     def _has_own_fit(self, label: Any) -> bool:
         """Whether the weights of a label are those of its posterior, not the user's own."""
-        weights = [weight for _, weight in self._weights_of(label) if weight]
-        return label in self._kept and weights == self._kept[label][2]
+        weights, e = {weight for _, weight in self._weights_of(label)}, self.explanations.get(label)
+        return e is not None and weights <= {0.0, *e.posterior.mean.tolist()}
 
 
 class DomainMapper:
     """From numbers of features to their names."""
-
-    page_options: tuple[str, ...] = ()  # lime's options of `as_html`; they have no effect here
 
     def map_exp_ids(self, exp: Any, **kwargs: Any) -> list[tuple[Any, float]]:
         """(feature, weight) pairs with names instead of numbers; here unchanged."""
@@ -170,7 +150,7 @@ class Explanation(Result):
         """A pyplot figure: bars, with 95 % intervals where the method has them."""
         from matplotlib import pyplot
 
-        from eblime.plot.style import AGAINST, FAVOUR, INK, caption, clean
+        from eblime.plot.style import INK, caption, clean, sign_colour
 
         title, regression = "Local explanation", self.mode == "regression"
         if not regression and self.class_names is not None:
@@ -180,11 +160,9 @@ class Explanation(Result):
         rows = self.as_list(label, intervals=certain, **kwargs)[::-1]
         figure = pyplot.figure(figsize=figsize or (6.4, 1.1 + 0.34 * len(rows)), layout="tight")
         axes, places = figure.subplots(), range(len(rows))
-        colours = [FAVOUR if row[1] > 0 else AGAINST for row in rows]
-        axes.barh(places, [row[1] for row in rows], color=colours, height=0.62)
+        axes.barh(places, [row[1] for row in rows], color=[sign_colour(row[1]) for row in rows])
         if certain:
-            ends = np.array([row[2:] for row in rows]).T
-            axes.hlines(places, *ends, color=INK, linewidth=1.6)
+            axes.hlines(places, *np.array([row[2:] for row in rows]).T, color=INK, linewidth=1.6)
         axes.axvline(0, color=INK, linewidth=0.8)
         axes.set_yticks(places, [caption(row[0]) for row in rows])
         axes.set_title(caption(title, 60))
@@ -200,15 +178,17 @@ class Explanation(Result):
     ) -> str:
         """One self-contained page; names and texts in it are escaped.
 
-        `predict_proba` decides whether the most likely classes are listed. lime's
-        `show_predicted_value`, `show_table`, `show_all` (tables), `text` and `opacity` (texts) are
-        accepted and have no effect: the page always shows the prediction and the input.
+        lime's `predict_proba`, `show_predicted_value`, `show_table`, `show_all`, `text` and
+        `opacity` have no effect: the page always shows the classes, the prediction and the input.
         """
         from eblime.reporting.page import report
-        from eblime.reporting.render import weights_page
+        from eblime.reporting.render import render_page
 
-        shown, weights = self._page_content(labels, predict_proba, kwargs)
-        return report(shown) if shown else weights_page(weights)
+        shown, weights = self._page_content(labels, kwargs)
+        if shown:
+            return report(shown)
+        page = {"heading": "Explanation", "weights": weights}
+        return render_page("weights_page.html.j2", scripts=(), **page)
 
     def save_to_file(
         self,
@@ -230,21 +210,21 @@ class Explanation(Result):
         **kwargs: Any,
     ) -> None:
         """Show the explanations of the labels below the cell of a notebook."""
-        try:
-            from IPython.display import HTML, display
-        except ImportError as error:
-            raise ImportError("Without IPython, use `save_to_file`.") from error
-        from eblime.reporting.render import weights_fragment
+        from IPython.display import HTML, display
 
-        shown, weights = self._page_content(labels, predict_proba, kwargs)
-        for part in [e._repr_html_() for e in shown] or [weights_fragment(weights)]:
+        from eblime.reporting.render import render
+
+        shown, weights = self._page_content(labels, kwargs)
+        for part in [e._repr_html_() for e in shown] or [
+            render("weights.html.j2", weights=weights)
+        ]:
             display(HTML(part))
 
     def _page_content(
-        self, labels: Sequence[int] | None, predict_proba: bool, options: Mapping[str, Any]
+        self, labels: Sequence[int] | None, options: Mapping[str, Any]
     ) -> tuple[list[Explained], dict[str, list[tuple[Any, ...]]]]:
         """What a page shows: explanations, or weights by label where they have no posterior."""
-        for name in set(options) - set(getattr(self.domain_mapper, "page_options", ())):
+        for name in set(options) - _PAGE_OPTIONS:
             raise TypeError(f"`{name}` is not an option of this page.")
         names = {1: "prediction"}
         if self.mode == "classification":
@@ -252,10 +232,7 @@ class Explanation(Result):
             names = {label: class_name(self.class_names, label) for label in chosen}
         if not all(self._has_own_fit(label) for label in names):
             return [], {name: self.as_list(label) for label, name in names.items()}
-        found = [self._explanation_of(label) for label in names]
-        if predict_proba:
-            return found, {}
-        return [replace(e, provenance={**e.provenance, "top_classes": []}) for e in found], {}
+        return [self._explanation_of(label) for label in names], {}
 
 
 def class_name(names: Any, label: int) -> str:

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_count
-from eblime._types import FloatArray, IntArray
-from eblime.compat.lime._explain import LimeExplainer, ask
+from eblime._progress import progress_reporter
+from eblime._types import FloatArray
+from eblime.compat.lime._explain import LimeExplainer
 from eblime.compat.lime.explanation import Result
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
-from eblime.domains.drawn import Drawn
-from eblime.domains.image.scene import ImageScene, three_channels
-from eblime.engine.calls import Calls
+from eblime.domains.image.scene import SEGMENTER, ImageScene, as_pixels, three_channels
 from eblime.protocols import Method
 
 Classifier = Callable[[NDArray[Any]], Any]
@@ -125,13 +124,8 @@ class LimeImageExplainer(LimeExplainer):
         check_count("num_samples", num_samples)
         check_count("batch_size", batch_size)
         pairwise_distances(np.eye(2), metric=distance_metric)  # refuses an unknown one
-        pixels = np.asarray(image)
+        pixels = as_pixels(image)
         pixels = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else pixels
-        if pixels.ndim != 3 or pixels.dtype.kind not in "buif":
-            raise ValueError(
-                "`image` must be numbers of shape (H, W, C) or (H, W); got shape "
-                f"{pixels.shape} and dtype {pixels.dtype}."
-            )
         if random_seed is None:
             random_seed = int(self.random_state.randint(0, high=1000))
         if segmentation_fn is None:
@@ -139,28 +133,26 @@ class LimeImageExplainer(LimeExplainer):
             found = SegmentationAlgorithm("quickshift", **settings)(three_channels(pixels))
         else:
             found = np.asarray(segmentation_fn(pixels))
-        if found.shape != pixels.shape[:2]:
-            raise ValueError(
-                f"`segmentation_fn` must return a label per pixel, shape {pixels.shape[:2]}; "
-                f"got shape {found.shape}."
-            )
-        segments = np.unique(found, return_inverse=True)[1].reshape(found.shape)
-        hidden, p = np.array(pixels), int(segments.max()) + 1
+        segments = SEGMENTER.segment(pixels, found)
+        hidden = np.array(pixels)
         if hide_color is not None:
             hidden[:] = hide_color
-        for inside in (segments == j for j in range(p) if hide_color is None):
-            hidden[inside] = [channel.mean() for channel in pixels[inside].T]
+        for j in range(segments.max() + 1 if hide_color is None else 0):
+            hidden[segments == j] = [channel.mean() for channel in pixels[segments == j].T]
         asked = pixels, hidden, segments, classifier_fn, num_samples, batch_size
         bar: Any = {"progress_bar": True} if progress_bar else {}  # subclasses may not know it
-        data, scores = self.data_labels(*asked, **bar)
-        masks = np.asarray(data, dtype=np.float64)
-        if masks.shape[1:] != (p,):
-            raise ValueError(f"The masks must have {p} columns; got shape {masks.shape}.")
+        masks, scores = self.data_labels(*asked, **bar)
         result = ImageExplanation(pixels, segments)
         scene = ImageScene(shown=pixels, hidden=hidden, labels=segments, channel_axis=2)
-        drawn = Drawn(scene, masks, lambda rows: scores[rows])
         how = labels, top_labels, num_features, distance_metric, model_regressor
-        self._fill(result, drawn, lambda batch: batch, *how, batch_size=batch_size)
+        self._fill(
+            result,
+            scene,
+            np.asarray(masks, dtype=float),
+            lambda: scores,
+            *how,
+            batch_size=batch_size,
+        )
         return result
 
     def data_labels(
@@ -178,17 +170,17 @@ class LimeImageExplainer(LimeExplainer):
         A subclass may replace it, to draw or ask in its own way.
         """
         shown, hidden = np.ascontiguousarray(image), np.ascontiguousarray(fudged_image)
-        labels = np.unique(segments, return_inverse=True)[1].reshape(np.shape(segments))
+        labels = SEGMENTER.segment(shown, segments)
         scene = ImageScene(shown=shown, hidden=hidden, labels=labels, channel_axis=2)
         p, renderer = scene.n_features, scene.renderer()
         masks = self.random_state.randint(0, 2, num_samples * p).reshape(-1, p).astype(np.float64)
         masks[0] = 1
-
-        def make(rows: IntArray) -> NDArray[Any]:
-            batch = scene.batch(len(rows))
-            renderer.render(masks[rows], batch)
-            return batch
-
-        how: Any = {"calls": Calls(batch_size=batch_size), "progress": progress_bar}
-        drawn = Drawn(scene, masks, make)
-        return masks, ask(drawn, classifier_fn, [0], None, method="lime", **how)[0]
+        scores = []
+        with progress_reporter(progress_bar, num_samples, unit="image") as report:
+            for begin in range(0, num_samples, batch_size):
+                rows = masks[begin : begin + batch_size]
+                batch = scene.batch(len(rows))
+                renderer.render(rows, batch)
+                scores.append(np.asarray(classifier_fn(batch)))
+                report(begin + len(rows))
+        return masks, np.concatenate(scores)

@@ -17,19 +17,21 @@ from eblime.compat.lime.discretize import (
     QuartileDiscretizer,
     StatsDiscretizer,
 )
-from eblime.compat.lime.explanation import DomainMapper, Explanation, class_name
-from eblime.domains.drawn import Drawn
+from eblime.compat.lime.explanation import DomainMapper, Explanation, Weighted, class_name
 from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.cells import short_text
 from eblime.protocols import Method
 
+_DISCRETIZERS = {
+    "quartile": QuartileDiscretizer,
+    "decile": DecileDiscretizer,
+    "entropy": EntropyDiscretizer,
+}
 _STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencies")
 
 
 class TableDomainMapper(DomainMapper):
     """Names of the features of a row; `feature_indexes` are the columns that a sparse row has."""
-
-    page_options = ("show_table", "show_all")
 
     def __init__(
         self,
@@ -49,10 +51,8 @@ class TableDomainMapper(DomainMapper):
         n_categories = len(categorical_features)
         self.all_categorical = feature_indexes is None and n_categories == len(feature_names)
 
-    def map_exp_ids(self, exp: Any, **kwargs: Any) -> list[tuple[Any, float]]:
+    def map_exp_ids(self, exp: Weighted) -> list[tuple[str, float]]:  # type: ignore[override]
         """(name, weight) pairs."""
-        if kwargs:
-            raise TypeError(f"`{next(iter(kwargs))}` is not an option for a table.")
         names = self.discretized_feature_names or self.exp_feature_names
         return [(names[j], weight) for j, weight in exp]
 
@@ -129,16 +129,11 @@ class LimeTabularExplainer(LimeExplainer):
         self.discretizer: BaseDiscretizer | None = None
         if discretize_continuous and not is_sparse:
             cut: Any = discretizer
-            if training_data_stats:
-                cut = StatsDiscretizer
-            elif not isinstance(cut, BaseDiscretizer):
-                kinds = QuartileDiscretizer, DecileDiscretizer, EntropyDiscretizer
-                known_cuts = dict(zip(("quartile", "decile", "entropy"), kinds, strict=True))
-                check_choice("discretizer", cut, tuple(known_cuts))
-                cut = known_cuts[cut]
-            if isinstance(cut, type):
+            if training_data_stats or not isinstance(discretizer, BaseDiscretizer):
+                check_choice("discretizer", discretizer, tuple(_DISCRETIZERS))
+                kind = StatsDiscretizer if training_data_stats else _DISCRETIZERS[cut]
                 about = self.categorical_features, self.feature_names, training_labels
-                cut = cut(data, *about, self.random_state, training_data_stats)
+                cut = kind(data, *about, self.random_state, training_data_stats)
             self.discretizer = cut
             cut.keeps_borders = self.base.has_posterior()
             self.categorical_features = list(range(p))
@@ -180,15 +175,13 @@ class LimeTabularExplainer(LimeExplainer):
         mapper, scene = self._name(row[present], scaled[0], present if is_sparse else None)
         result, regression = Explanation(mapper, mode=self.mode), self.mode == "regression"
 
-        def make(rows: Any) -> Any:
-            if not is_sparse:
-                return inverse[rows]
-            cells = inverse[rows].ravel(), np.tile(present, len(rows))
-            starts = np.arange(len(rows) + 1) * len(present)
-            return sparse.csr_matrix((*cells, starts), shape=(len(rows), n_columns))
-
-        def model(rows: Any) -> Any:
-            scores = np.asarray(predict_fn(rows), dtype=np.float64)
+        def ask() -> FloatArray:
+            batch: Any = inverse
+            if is_sparse:
+                starts = np.arange(num_samples + 1) * len(present)
+                cells = inverse.ravel(), np.tile(present, num_samples), starts
+                batch = sparse.csr_matrix(cells, shape=(num_samples, n_columns))
+            scores = np.asarray(predict_fn(batch), dtype=np.float64)
             if regression:  # of several outputs the first one, as in lime
                 return scores.reshape(len(scores), -1)[:, :1]
             if scores.ndim == 1:
@@ -202,7 +195,7 @@ class LimeTabularExplainer(LimeExplainer):
 
         chosen = ([0], None) if regression else (labels, top_labels)
         how = *chosen, num_features, distance_metric, model_regressor
-        scores = self._fill(result, Drawn(scene, scaled, make), model, *how)
+        scores = self._fill(result, scene, scaled, ask, *how)
         if is_sparse:  # number features by the columns of the table, and fill up with zeros
             least = n_columns if self.feature_selection == "none" else min(num_features, n_columns)
             absent = [(j, 0.0) for j in range(n_columns) if j not in present]
@@ -214,7 +207,7 @@ class LimeTabularExplainer(LimeExplainer):
             result.min_value, result.max_value = float(scores.min()), float(scores.max())
             result.intercept[1], result.local_exp[1] = result.intercept[0], result.local_exp[0]
             result.local_exp[0] = [(j, -weight) for j, weight in result.local_exp[1]]
-            result._kept = {1: result._kept[0]}
+            result.explanations = {1: result.explanations[0]}
         return result
 
     def _learn(self, data: Any) -> None:

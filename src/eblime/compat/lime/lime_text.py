@@ -8,8 +8,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime.compat.lime._explain import LimeExplainer
-from eblime.compat.lime.explanation import DomainMapper, Explanation
-from eblime.domains.drawn import Drawn
+from eblime.compat.lime.explanation import DomainMapper, Explanation, Weighted
 from eblime.domains.text import read_text
 from eblime.protocols import Method
 
@@ -23,8 +22,6 @@ class Pieces:
     """
 
     def __init__(self, raw: Any, tokens: Callable[[str], Any], bow: bool, mask: str) -> None:
-        if not isinstance(raw, str):
-            raise TypeError(f"`text_instance` must be a string; got {type(raw).__name__}.")
         self.raw, self.bow, self.mask_string = raw, bow, mask
         self.scene = read_text(raw, tokens=tokens, bag=bow, hide="" if bow else mask, most=None)
         self.as_list = list(self.scene.pieces)
@@ -89,15 +86,13 @@ class IndexedCharacters(Pieces):
 class TextDomainMapper(DomainMapper):
     """The words of a text's features."""
 
-    page_options = ("text", "opacity")
-
     def __init__(self, indexed_string: Pieces) -> None:
         self.indexed_string = indexed_string
 
-    def map_exp_ids(self, exp: Any, positions: bool = False, **kwargs: Any) -> list[Any]:
+    def map_exp_ids(  # type: ignore[override]
+        self, exp: Weighted, positions: bool = False
+    ) -> list[tuple[str, float]]:
         """(word, weight) pairs; with `positions`, words such as "bad_3-12"."""
-        if kwargs:
-            raise TypeError(f"`{next(iter(kwargs))}` is not an option for a text.")
         text = self.indexed_string
         if not positions:
             return [(text.word(j), weight) for j, weight in exp]
@@ -172,8 +167,8 @@ class LimeTextExplainer(LimeExplainer):
         sizes = self.random_state.randint(1, masks.shape[1] + 1, num_samples - 1)
         for row, size in zip(masks[1:], sizes, strict=True):
             row[self.random_state.permutation(len(row))[:size]] = 0
-        drawn = Drawn(text.scene, masks, lambda rows: text.scene.inputs(masks[rows]))
         result = Explanation(TextDomainMapper(text), random_state=self.random_state)
+        ask = lambda: classifier_fn(text.scene.inputs(masks))  # noqa: E731
         how = labels, top_labels, num_features, distance_metric, model_regressor
-        self._fill(result, drawn, classifier_fn, *how, unit=100.0)
+        self._fill(result, text.scene, masks, ask, *how, unit=100.0)
         return result

@@ -8,7 +8,6 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray
-from eblime._warn import warn_user
 from eblime.compat.lime.lime_base import as_random_state
 
 
@@ -44,8 +43,6 @@ class SubmodularPick:
         check_choice("method", method, ("sample", "full"))
         order = np.arange(len(data))
         if method == "sample":
-            if sample_size > len(data):
-                warn_user(f"`sample_size` is {sample_size}; all {len(data)} inputs are explained.")
             as_random_state(None).shuffle(order)
             order = order[:sample_size]
         settings = {"top_labels": 1, "num_features": num_features, **kwargs}
@@ -53,10 +50,7 @@ class SubmodularPick:
         self.explanations = [
             explainer.explain_instance(rows[int(i)], predict_fn, **settings) for i in order
         ]
-        n = min(int(num_exps_desired), len(self.explanations))
-        if n < num_exps_desired:
-            warn_user(f"`num_exps_desired` is {num_exps_desired}; all {n} explanations are picked.")
-        self.V = _pick(self.explanations, n)
+        self.V = _pick(self.explanations, min(int(num_exps_desired), len(order)))
         self.sp_explanations = [self.explanations[i] for i in self.V]
 
 
