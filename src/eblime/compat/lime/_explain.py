@@ -123,7 +123,7 @@ class LimeExplainer:
                 e = with_weights(e, about["method"], fit[1], fit[0])
             result.intercept[label], result.local_exp[label], result.score, result.local_pred = fit
             facts = {k: v for k, v in e.provenance.items() if k != "seconds"} | about
-            named = {"label": class_name(names, label), "provenance": facts}
-            result.explanations[label] = replace(e, scene=scene, source=None, **named)
+            e = replace(e, scene=scene, source=None, provenance=facts)
+            result.explanations[label] = replace(e, label=class_name(names, label))
         result.top_labels = chosen[::-1] if top_labels else None
         return scores

@@ -21,7 +21,7 @@ class Pieces:
     `positions` are the pieces that belong to each feature: a list with `bow`, else one number.
     """
 
-    def __init__(self, raw: Any, tokens: Callable[[str], Any], bow: bool, mask: str) -> None:
+    def __init__(self, raw: str, tokens: Callable[[str], Any], bow: bool, mask: str) -> None:
         self.raw, self.bow, self.mask_string = raw, bow, mask
         self.scene = read_text(raw, tokens=tokens, bag=bow, hide="" if bow else mask, most=None)
         self.as_list = list(self.scene.pieces)
