@@ -107,17 +107,8 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "compat", "designs"),
-        *(
-            "domains",
-            "engine",
-            "explainers",
-            "kernels",
-            "laws",
-            "posterior",
-            "protocols",
-            "results",
-        ),
+        *("_checks", "_lazy", "_pandas", "_types", "answers", "designs", "domains", "engine"),
+        *("explainers", "kernels", "laws", "methods", "posterior", "protocols", "results"),
         *("stopping", "numpy", "scipy"),
     },
     # many inputs, measures, example data, the command line
