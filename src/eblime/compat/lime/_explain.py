@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from eblime._checks import as_floats, check_choice, check_count, check_scores
 from eblime._types import FloatArray
-from eblime.compat.lime.explanation import Result, Weighted, class_name
+from eblime.compat.lime.explanation import Weighted, class_name
 from eblime.compat.lime.lime_base import SELECTIONS, LimeBase, exponential_kernel
 from eblime.domains.drawn import DRAWN, Drawn
 from eblime.explainers.general import Explainer
@@ -20,7 +20,7 @@ from eblime.kernels import ExponentialKernel
 from eblime.laws import PointMass, PointValue
 from eblime.methods.ridge import LIME
 from eblime.posterior import Posterior
-from eblime.protocols import Scene
+from eblime.protocols import Method, Scene
 from eblime.results.explanation import Explanation, NotRefitted
 
 
@@ -37,22 +37,25 @@ def with_weights(e: Explanation, name: str, listed: Weighted, intercept: float) 
 class LimeExplainer:
     """What explainers share: the settings of the fit, and the way to a result."""
 
-    mode = "classification"
+    kernel: Callable[..., FloatArray] | None
+    kernel_width: Any
+    verbose: bool
+    feature_selection: str
+    random_state: Any
+    method: str | Method
+    mode: str = "classification"
     class_names: Sequence[Any] | None = None
 
-    def _set(
-        self, width: float, kernel: Any, verbose: bool, selection: str, seed: Any, method: Any
-    ) -> None:
-        """Check and set what the constructors of all explainers take."""
-        check_choice("feature_selection", selection, SELECTIONS)
-        self.feature_selection = selection
-        kernel_fn = partial(kernel or exponential_kernel, kernel_width=width)
-        self.base: Any = LimeBase(kernel_fn, verbose, seed, method=method)
-        self.random_state: np.random.RandomState = self.base.random_state
+    def __post_init__(self) -> None:
+        """Check and set what all explainers need."""
+        check_choice("feature_selection", self.feature_selection, SELECTIONS)
+        kernel_fn = partial(self.kernel or exponential_kernel, kernel_width=self.kernel_width)
+        self.base: Any = LimeBase(kernel_fn, self.verbose, self.random_state, method=self.method)
+        self.random_state = self.base.random_state
 
     def _fill(
         self,
-        result: Result,
+        result: Any,
         scene: Scene,
         data: FloatArray,
         ask: Callable[[], ArrayLike],

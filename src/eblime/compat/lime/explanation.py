@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ Weighted = Sequence[tuple[int, float]]  # features and their weights
 _PAGE_OPTIONS = {"show_table", "show_all", "text", "opacity"}  # of lime; they have no effect here
 
 
+@dataclass(eq=False, repr=False)
 class Result:
     """What results of all kinds of inputs have: lime's numbers by label, and ours.
 
@@ -29,32 +31,25 @@ class Result:
     `explanations` has those of all labels as this library has them, with plots and files.
     """
 
-    def __init__(self) -> None:
-        self.local_exp: dict[int, list[tuple[int, float]]] = {}
-        self.intercept: dict[int, float] = {}
-        self.score: float | None = None
-        self.local_pred: Any = None
-        self.top_labels: list[int] | None = None
-        self.class_names: Sequence[Any] | None = None
-        self.predict_proba: Any = None
-        self.explanations: dict[int, Explained] = {}
+    local_exp: dict[int, list[tuple[int, float]]] = field(default_factory=dict, init=False)
+    intercept: dict[int, float] = field(default_factory=dict, init=False)
+    score: float | None = field(default=None, init=False)
+    local_pred: Any = field(default=None, init=False)
+    top_labels: list[int] | None = field(default=None, init=False)
+    predict_proba: Any = field(default=None, init=False)
+    explanations: dict[int, Explained] = field(default_factory=dict, init=False)
 
     @property
     def explanation(self) -> Explained:
         """The explanation of the last label that was explained."""
-        return self._explanation_of(next(reversed(self.local_exp), None))
+        if not self.explanations:
+            raise KeyError("There is no posterior: no explainer fitted the weights in `local_exp`.")
+        return self.explanations[next(reversed(self.explanations))]
 
     @property
     def posterior(self) -> Posterior:
         """The posterior of the last label that was explained."""
         return self.explanation.posterior
-
-    def _explanation_of(self, label: Any) -> Explained:
-        """The explanation of a label; weights of the program's own have none."""
-        self._weights_of(label)
-        if label not in self.explanations:
-            raise KeyError("There is no posterior: no explainer fitted the weights in `local_exp`.")
-        return self.explanations[label]
 
     def _weights_of(self, label: Any) -> list[tuple[int, float]]:
         """Features of a label and their weights; a label that was not explained is refused."""
@@ -77,6 +72,7 @@ class DomainMapper:
         return list(exp)
 
 
+@dataclass(eq=False, repr=False)
 class Explanation(Result):
     """The explanation of a row or a text.
 
@@ -94,21 +90,18 @@ class Explanation(Result):
     True
     """
 
-    def __init__(
-        self,
-        domain_mapper: Any,
-        mode: str = "classification",
-        class_names: Sequence[Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        Result.__init__(self)
-        if mode not in ("classification", "regression"):
-            raise LimeError(f"`mode` must be 'classification' or 'regression'; got {mode!r:.60}.")
-        self.domain_mapper = domain_mapper
-        self.mode = mode
-        self.random_state = random_state
-        self.class_names = class_names
-        if mode == "regression":
+    domain_mapper: Any
+    mode: str = "classification"
+    class_names: Sequence[Any] | None = None
+    random_state: Any = None
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown mode; a regression has other attributes."""
+        if self.mode not in ("classification", "regression"):
+            raise LimeError(
+                f"`mode` must be 'classification' or 'regression'; got {self.mode!r:.60}."
+            )
+        if self.mode == "regression":
             self.class_names = ["negative", "positive"]
             self.predicted_value: Any = None
             self.min_value, self.max_value = 0.0, 1.0
@@ -133,9 +126,9 @@ class Explanation(Result):
         pairs = [(name, float(w)) for name, w in self.domain_mapper.map_exp_ids(exp, **kwargs)]
         if not intervals:
             return list(pairs)
-        ends = self._explanation_of(label).posterior.interval(prob).tolist()
         if not self._has_own_fit(label):
-            raise ValueError("The weights in `local_exp` were changed: they have no intervals.")
+            raise ValueError("The weights in `local_exp` are not those of a fit: no intervals.")
+        ends = self.explanations[label].posterior.interval(prob).tolist()
         columns = getattr(self.domain_mapper, "feature_indexes", None)  # those of a sparse row
         known = dict(zip(range(len(ends)) if columns is None else columns, ends, strict=True))
         return [(*row, *known.get(j, (0.0, 0.0))) for row, (j, _) in zip(pairs, exp, strict=True)]
@@ -156,7 +149,7 @@ class Explanation(Result):
         if not regression and self.class_names is not None:
             title = f"{title} for class {class_name(self.class_names, label)}"
         label = self.dummy_label if regression else label
-        certain = self._has_own_fit(label) and self._explanation_of(label).posterior.has_spread
+        certain = self._has_own_fit(label) and self.explanations[label].posterior.has_spread
         rows = self.as_list(label, intervals=certain, **kwargs)[::-1]
         figure = pyplot.figure(figsize=figsize or (6.4, 1.1 + 0.34 * len(rows)), layout="tight")
         axes, places = figure.subplots(), range(len(rows))
@@ -232,7 +225,7 @@ class Explanation(Result):
             names = {label: class_name(self.class_names, label) for label in chosen}
         if not all(self._has_own_fit(label) for label in names):
             return [], {name: self.as_list(label) for label, name in names.items()}
-        return [self._explanation_of(label) for label in names], {}
+        return [self.explanations[label] for label in names], {}
 
 
 def class_name(names: Any, label: int) -> str:

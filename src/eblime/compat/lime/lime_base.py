@@ -1,6 +1,7 @@
 """Fitting the linear model, where lime has it."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ SELECTIONS = ("auto", "forward_selection", "highest_weights", "lasso_path", "non
 Fit = tuple[float, list[tuple[int, float]], Any, Any]  # intercept, features, R^2, prediction
 
 
+@dataclass(eq=False)
 class LimeBase:
     """Fits a linear model to perturbed inputs and their scores; `kernel_fn` weighs distances.
 
@@ -23,19 +25,16 @@ class LimeBase:
     which those with the largest products of mean and value are listed.
     """
 
-    def __init__(
-        self,
-        kernel_fn: Callable[[FloatArray], FloatArray],
-        verbose: bool = False,
-        random_state: Any = None,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
-        as_method(method)
-        self.kernel_fn = kernel_fn
-        self.verbose = verbose
-        self.random_state = as_random_state(random_state)
-        self.method = method
+    kernel_fn: Callable[[FloatArray], FloatArray]
+    verbose: bool = False
+    random_state: Any = None
+    _: KW_ONLY
+    method: str | Method = "eblime"
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown method; a seed becomes a random state."""
+        as_method(self.method)
+        self.random_state = as_random_state(self.random_state)
 
     def forward_selection(
         self, data: Any, labels: Any, weights: Any, num_features: int

@@ -1,6 +1,7 @@
 """Explanations of images, with lime's names, settings and draws."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from eblime.protocols import Method
 Classifier = Callable[[NDArray[Any]], Any]
 
 
+@dataclass(eq=False, repr=False)
 class ImageExplanation(Result):
     """The explanation of an image, (H, W, C); `segments` has the superpixel of each pixel.
 
@@ -33,10 +35,8 @@ class ImageExplanation(Result):
     array([[0, 0, 1, 1]])
     """
 
-    def __init__(self, image: NDArray[Any], segments: NDArray[Any]) -> None:
-        Result.__init__(self)
-        self.image = image
-        self.segments = segments
+    image: NDArray[Any]
+    segments: NDArray[Any]
 
     def get_image_and_mask(
         self,
@@ -68,6 +68,7 @@ class ImageExplanation(Result):
         return picture, mask
 
 
+@dataclass(eq=False)
 class LimeImageExplainer(LimeExplainer):
     """Explains predictions for images; parameters are those of lime.
 
@@ -86,17 +87,13 @@ class LimeImageExplainer(LimeExplainer):
     [(1, 0.5), (0, 0.0)]
     """
 
-    def __init__(
-        self,
-        kernel_width: float = 0.25,
-        kernel: Callable[..., Any] | None = None,
-        verbose: bool = False,
-        feature_selection: str = "auto",
-        random_state: Any = None,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
-        self._set(float(kernel_width), kernel, verbose, feature_selection, random_state, method)
+    kernel_width: float = 0.25
+    kernel: Callable[..., Any] | None = None
+    verbose: bool = False
+    feature_selection: str = "auto"
+    random_state: Any = None
+    _: KW_ONLY
+    method: str | Method = "eblime"
 
     def explain_instance(
         self,

@@ -1,6 +1,7 @@
 """Explanations of rows, with lime's names, settings and draws."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 import numpy as np
@@ -30,26 +31,21 @@ _DISCRETIZERS = {
 _STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencies")
 
 
+@dataclass(eq=False)
 class TableDomainMapper(DomainMapper):
     """Names of the features of a row; `feature_indexes` are the columns that a sparse row has."""
 
-    def __init__(
-        self,
-        feature_names: Sequence[str],
-        feature_values: Sequence[str],
-        scaled_row: Any,
-        categorical_features: Sequence[int],
-        discretized_feature_names: Sequence[str] | None = None,
-        feature_indexes: Any = None,
-    ) -> None:
-        self.exp_feature_names = self.feature_names = feature_names
-        self.feature_values = feature_values
-        self.scaled_row = scaled_row
-        self.categorical_features = categorical_features
-        self.discretized_feature_names = discretized_feature_names
-        self.feature_indexes = feature_indexes
-        n_categories = len(categorical_features)
-        self.all_categorical = feature_indexes is None and n_categories == len(feature_names)
+    feature_names: Sequence[str]
+    feature_values: Sequence[str]
+    scaled_row: Any
+    categorical_features: Sequence[int]
+    discretized_feature_names: Sequence[str] | None = None
+    feature_indexes: Any = None
+
+    def __post_init__(self) -> None:
+        """What lime derives from these."""
+        self.exp_feature_names, n = self.feature_names, len(self.feature_names)
+        self.all_categorical = self.feature_indexes is None and len(self.categorical_features) == n
 
     def map_exp_ids(self, exp: Weighted) -> list[tuple[str, float]]:  # type: ignore[override]
         """(name, weight) pairs."""
@@ -57,6 +53,7 @@ class TableDomainMapper(DomainMapper):
         return [(names[j], weight) for j, weight in exp]
 
 
+@dataclass(eq=False)
 class LimeTabularExplainer(LimeExplainer):
     """Explains predictions for rows of a table; parameters are those of lime.
 
@@ -75,43 +72,37 @@ class LimeTabularExplainer(LimeExplainer):
     ['-0.02 < 2 <= 0.66', '-0.10 < 0 <= 0.66']
     """
 
-    def __init__(
-        self,
-        training_data: Any,
-        mode: str = "classification",
-        training_labels: Any = None,
-        feature_names: Sequence[Any] | None = None,
-        categorical_features: Sequence[int] | None = None,
-        categorical_names: Mapping[int, Sequence[Any]] | None = None,
-        kernel_width: float | None = None,
-        kernel: Callable[..., Any] | None = None,
-        verbose: bool = False,
-        class_names: Sequence[Any] | None = None,
-        feature_selection: str = "auto",
-        discretize_continuous: bool = True,
-        discretizer: str | BaseDiscretizer = "quartile",
-        sample_around_instance: bool = False,
-        random_state: Any = None,
-        training_data_stats: Mapping[str, Any] | None = None,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
-        check_choice("mode", mode, ("classification", "regression"))
-        if training_data_stats:
-            self.validate_training_data_stats(training_data_stats)
-        data, is_sparse = training_data, sparse.issparse(training_data)
-        if not is_sparse:
-            data = check_masks(training_data, name="training_data")
+    training_data: InitVar[Any]
+    mode: str = "classification"
+    training_labels: InitVar[Any] = None
+    feature_names: Any = None  # a sequence; None numbers the columns
+    categorical_features: Any = None  # a sequence of numbers or names
+    categorical_names: Mapping[int, Sequence[Any]] | None = None
+    kernel_width: float | None = None
+    kernel: Callable[..., Any] | None = None
+    verbose: bool = False
+    class_names: Sequence[Any] | None = None
+    feature_selection: str = "auto"
+    discretize_continuous: bool = True
+    discretizer: Any = "quartile"  # a name or a `BaseDiscretizer`
+    sample_around_instance: bool = False
+    random_state: Any = None
+    training_data_stats: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    method: str | Method = "eblime"
+
+    def __post_init__(self, training_data: Any, training_labels: Any) -> None:
+        """Check the settings, cut numbers into bins, and learn the values of each column."""
+        check_choice("mode", self.mode, ("classification", "regression"))
+        stats, is_sparse = self.training_data_stats, sparse.issparse(training_data)
+        if stats:
+            self.validate_training_data_stats(stats)
+        data = training_data if is_sparse else check_masks(training_data, name="training_data")
         p = data.shape[1]
-        width = float(np.sqrt(p) * 0.75 if kernel_width is None else kernel_width)
-        self._set(width, kernel, verbose, feature_selection, random_state, method)
-        self.mode = mode
-        self.categorical_names = dict(categorical_names or {})
-        self.sample_around_instance = sample_around_instance
-        self.training_data_stats = training_data_stats
-        self.class_names = class_names
+        self.kernel_width = self.kernel_width or float(np.sqrt(p) * 0.75)
+        LimeExplainer.__post_init__(self)
         names = [str(name) for name in getattr(training_data, "columns", range(p))]
-        given = names if feature_names is None else list(feature_names)
+        given = names if self.feature_names is None else list(self.feature_names)
         if len(given) != p:
             message = f"`feature_names` must have {p} entries; got {len(given)}."
             if len(given) < p:
@@ -119,24 +110,25 @@ class LimeTabularExplainer(LimeExplainer):
             warn_user(f"{message} The first {p} are used.")  # often the last one is the target
         self.feature_names = given[:p]
         known = {name: j for j, name in enumerate(self.feature_names)} | {j: j for j in range(p)}
-        columns = [] if categorical_features is None else list(categorical_features)
+        columns = [] if self.categorical_features is None else list(self.categorical_features)
         if (is_sparse and columns) or not set(columns) <= set(known):
             raise ValueError(
                 f"`categorical_features` must be numbers of columns, 0 .. {p - 1}, or names of "
                 f"`feature_names`, and none for sparse data; got {columns!r:.60}."
             )
         self.categorical_features = [known[column] for column in columns]
-        self.discretizer: BaseDiscretizer | None = None
-        if discretize_continuous and not is_sparse:
-            cut: Any = discretizer
-            if training_data_stats or not isinstance(discretizer, BaseDiscretizer):
-                check_choice("discretizer", discretizer, tuple(_DISCRETIZERS))
-                kind = StatsDiscretizer if training_data_stats else _DISCRETIZERS[cut]
-                about = self.categorical_features, self.feature_names, training_labels
-                cut = kind(data, *about, self.random_state, training_data_stats)
-            self.discretizer = cut
+        cut: Any = self.discretizer
+        if is_sparse or not self.discretize_continuous:
+            cut = None
+        elif stats or not isinstance(cut, BaseDiscretizer):
+            check_choice("discretizer", cut, tuple(_DISCRETIZERS))
+            kind = StatsDiscretizer if stats else _DISCRETIZERS[cut]
+            about = self.categorical_features, self.feature_names, training_labels
+            cut = kind(data, *about, self.random_state, stats)
+        if cut is not None:
             cut.keeps_borders = self.base.has_posterior()
             self.categorical_features = list(range(p))
+        self.discretizer = cut
         self._learn(data)
 
     @staticmethod
@@ -264,7 +256,7 @@ class LimeTabularExplainer(LimeExplainer):
         bins, shown, binned = {} if cut is None else cut.names, list(columns), None
         for j in self.categorical_features:
             if j not in bins:
-                texts[j] = class_name(self.categorical_names.get(j), int(row[j]))
+                texts[j] = class_name((self.categorical_names or {}).get(j), int(row[j]))
                 shown[j], values[j] = f"{columns[j]}={texts[j]}", "True"
         if cut is not None:
             places = cut.discretize(row).astype(int)

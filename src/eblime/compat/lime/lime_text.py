@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -83,11 +84,11 @@ class IndexedCharacters(Pieces):
         Pieces.__init__(self, raw_string, list, bow, chr(0) if mask_string is None else mask_string)
 
 
+@dataclass(eq=False)
 class TextDomainMapper(DomainMapper):
     """The words of a text's features."""
 
-    def __init__(self, indexed_string: Pieces) -> None:
-        self.indexed_string = indexed_string
+    indexed_string: Pieces
 
     def map_exp_ids(  # type: ignore[override]
         self, exp: Weighted, positions: bool = False
@@ -100,6 +101,7 @@ class TextDomainMapper(DomainMapper):
         return [(f"{text.word(j)}_{at}", w) for at, (j, w) in zip(places, exp, strict=True)]
 
 
+@dataclass(eq=False)
 class LimeTextExplainer(LimeExplainer):
     """Explains predictions for texts; parameters are those of lime.
 
@@ -117,28 +119,20 @@ class LimeTextExplainer(LimeExplainer):
     'bad'
     """
 
-    def __init__(
-        self,
-        kernel_width: float = 25,
-        kernel: Callable[..., Any] | None = None,
-        verbose: bool = False,
-        class_names: Sequence[Any] | None = None,
-        feature_selection: str = "auto",
-        split_expression: Split = r"\W+",
-        bow: bool = True,
-        mask_string: str | None = None,
-        random_state: Any = None,
-        char_level: bool = False,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
-        self._set(kernel_width, kernel, verbose, feature_selection, random_state, method)
-        self.class_names = class_names
-        self.vocabulary = None
-        self.bow = bow
-        self.mask_string = mask_string
-        self.split_expression = split_expression
-        self.char_level = char_level
+    kernel_width: float = 25
+    kernel: Callable[..., Any] | None = None
+    verbose: bool = False
+    class_names: Sequence[Any] | None = None
+    feature_selection: str = "auto"
+    split_expression: Split = r"\W+"
+    bow: bool = True
+    mask_string: str | None = None
+    random_state: Any = None
+    char_level: bool = False
+    _: KW_ONLY
+    method: str | Method = "eblime"
+
+    vocabulary = None
 
     def explain_instance(
         self,
