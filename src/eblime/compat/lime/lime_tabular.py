@@ -1,7 +1,7 @@
 """Explanations of rows, with lime's names, settings and draws."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -265,6 +265,7 @@ class LimeTabularExplainer(LimeExplainer):
         return mapper, TableScene(features=binned or shown, columns=columns, values=texts)
 
 
+@dataclass(eq=False)
 class RecurrentTabularExplainer(LimeTabularExplainer):
     """Explains models of rows with time steps; other parameters as in `LimeTabularExplainer`.
 
@@ -281,35 +282,17 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
     True
     """
 
-    def __init__(
-        self,
-        training_data: Any,
-        mode: str = "classification",
-        training_labels: Any = None,
-        feature_names: Sequence[Any] | None = None,
-        categorical_features: Sequence[int] | None = None,
-        categorical_names: Mapping[int, Sequence[Any]] | None = None,
-        kernel_width: float | None = None,
-        kernel: Callable[..., Any] | None = None,
-        verbose: bool = False,
-        class_names: Sequence[Any] | None = None,
-        feature_selection: str = "auto",
-        discretize_continuous: bool = True,
-        discretizer: str | BaseDiscretizer = "quartile",
-        random_state: Any = None,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
+    sample_around_instance: bool = field(default=False, init=False)
+    training_data_stats: Mapping[str, Any] | None = field(default=None, init=False)
+
+    def __post_init__(self, training_data: Any, training_labels: Any) -> None:
+        """Make one column of each feature and time step."""
         _, self.n_timesteps, self.n_features = np.shape(training_data)
         lags = range(self.n_timesteps)[::-1]
-        names = range(self.n_features) if feature_names is None else feature_names
-        long_names = [f"{name}_t-{lag}" for name in names for lag in lags]
+        names = range(self.n_features) if self.feature_names is None else self.feature_names
+        self.feature_names = [f"{name}_t-{lag}" for name in names for lag in lags]
         long_rows = np.transpose(training_data, (0, 2, 1)).reshape(len(training_data), -1)
-        table = long_rows, mode, training_labels, long_names, categorical_features
-        fit = categorical_names, kernel_width, kernel, verbose, class_names, feature_selection
-        settings: Any = *table, *fit, discretize_continuous, discretizer
-        seed = {"random_state": random_state}
-        LimeTabularExplainer.__init__(self, *settings, **seed, method=method)
+        LimeTabularExplainer.__post_init__(self, long_rows, training_labels)
 
     def explain_instance(  # lime names the model in another way
         self,
@@ -328,8 +311,6 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
             shape = (len(rows), self.n_features, self.n_timesteps)
             return classifier_fn(np.transpose(rows.reshape(shape), (0, 2, 1)))
 
-        long_row = np.asarray(data_row).T.ravel()
-        settings = num_features, num_samples, distance_metric, model_regressor
-        return LimeTabularExplainer.explain_instance(
-            self, long_row, model, labels, top_labels, *settings
-        )
+        long_row, how = np.asarray(data_row).T.ravel(), (distance_metric, model_regressor)
+        settings = labels, top_labels, num_features, num_samples, *how
+        return LimeTabularExplainer.explain_instance(self, long_row, model, *settings)
