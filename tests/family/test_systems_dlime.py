@@ -93,7 +93,6 @@ def test_nothing_is_left_to_chance(rows):
         (120, {}, [1.0, 2.0], "a value for each of the 3 columns; got 2"),
         (120, {}, [1.0, np.nan, 2.0], "of the row has 1 missing"),
         (120, {"method": "nothing"}, [0, 0, 0], "`method` must be one of"),
-        (20_001, {}, [0, 0, 0], "DLIME clusters at most 20000 rows; got 20001"),
     ],
 )
 def test_refusals(rows, n, settings, x, message):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
@@ -21,6 +20,7 @@ from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.engine.drive import score_of_input
 from eblime.engine.targets import Target
+from eblime.explainers.base import BaseExplainer
 from eblime.family.systems import NumberRows, explanation_like, spread
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
@@ -65,14 +65,14 @@ class UnRAVEL:
 
     n_calls: int = 60
 
-    def check(self, explainer: Any, x: Any) -> None:
+    def check(self, explainer: BaseExplainer, x: object) -> None:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
         NumberRows.of(explainer, x, "UnRAVEL")
         check_count("n_calls", self.n_calls, minimum=3)
         check_count("n_masks", explainer.n_masks, minimum=3)
 
     def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+        self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Explain the row by the slopes of the process, per standard deviation of a column."""
         self.check(explainer, x)

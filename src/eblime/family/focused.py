@@ -53,7 +53,6 @@ class Focused:
     explore: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse settings that no design can have."""
         check_count("n_masks", self.n_masks)
         check_number("temperature", self.temperature)
         check_number("explore", self.explore)

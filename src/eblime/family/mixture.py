@@ -17,7 +17,6 @@ but that of (l1, l2) has a closed form; these are drawn on a grid.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +26,7 @@ from eblime._checks import as_floats, as_generator, check_count, check_masks, ch
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.engine.targets import Target
+from eblime.explainers.base import BaseExplainer
 from eblime.family.systems import NumberRows, explanation_like, spread
 from eblime.laws import Draws, DrawsLaw
 from eblime.posterior import Posterior
@@ -59,7 +59,7 @@ class DMMMEN:
     draws: int = 300
     burn_in: int = 300
 
-    def check(self, explainer: Any, x: Any) -> None:
+    def check(self, explainer: BaseExplainer, x: object) -> None:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
         NumberRows.of(explainer, x, "DMM-MEN")
         check_count("draws", self.draws, minimum=2)
@@ -67,7 +67,7 @@ class DMMMEN:
         check_count("n_masks", explainer.n_masks, minimum=2)
 
     def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+        self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Fit the mixture to the model's scores of background rows; explain the row by it."""
         self.check(explainer, x)
@@ -321,7 +321,6 @@ def _on_grid(rng: np.random.Generator, n: int, sizes: FloatArray) -> tuple[float
 
 
 def _draw_noise(rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatArray) -> Draw:
-    """Noise variances, given the coefficients and the scales."""
     gap = y - np.sum(x * state.beta[state.labels], axis=1)
     n = len(state.sigma2)
     missed = np.bincount(state.labels, weights=gap**2, minlength=n)
@@ -340,7 +339,6 @@ def _prior_precision(state: Draw) -> FloatArray:
 def _run_chain(
     rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatArray, n: int
 ) -> list[Draw]:
-    """The states after each of n sweeps."""
     states = []
     for _ in range(n):
         state = sweep(rng, state, x, y)
@@ -349,5 +347,4 @@ def _run_chain(
 
 
 def _log_likelihood(state: Draw, x: FloatArray, y: FloatArray) -> float:
-    """Logarithm of the density of all scores."""
     return float(special.logsumexp(log_densities(state, x, y), axis=1).sum())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.cluster import hierarchy
@@ -21,6 +21,7 @@ from eblime.domains.drawn import DRAWN, Drawn
 from eblime.domains.tabular.row import TableSubject
 from eblime.domains.tabular.table import SparseTable, Table, as_table
 from eblime.engine.targets import Target, target_of
+from eblime.explainers.base import BaseExplainer
 from eblime.explainers.general import Explainer
 from eblime.explainers.tabular import TabularExplainer
 from eblime.kernels import as_kernel
@@ -32,8 +33,6 @@ from eblime.stopping.lars import LarsStable
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_MOST_ROWS = 20_000  # the distances between all pairs of rows must fit into memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +51,12 @@ class SLIME:
 
     k: int = 3
 
-    def check(self, explainer: Any, x: Any) -> None:
+    def check(self, explainer: BaseExplainer, x: object) -> None:
         """Refuse settings that cannot work."""
         check_count("k", self.k)
 
     def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+        self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Explain the input; the explainer's number of masks is the most that are asked."""
         asking = replace(explainer, method="lime")
@@ -97,19 +96,14 @@ class DLIME:
     n_clusters: int = 2
     method: str | Method = "lime"
 
-    def check(self, explainer: Any, x: Any) -> None:
+    def check(self, explainer: BaseExplainer, x: object) -> None:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
         known = NumberRows.of(explainer, x, "DLIME").sample(explainer.n_masks - 1, 0)
         check_count("n_clusters", self.n_clusters, maximum=len(known.background))
-        if len(known.background) > _MOST_ROWS:
-            raise ValueError(
-                f"DLIME clusters at most {_MOST_ROWS} rows; got {len(known.background)}. Set a "
-                "smaller `n_masks`, which takes a sample of them."
-            )
         as_method(self.method)  # is refused if it cannot work
 
     def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+        self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Explain the row by real rows; a cache is not used."""
         self.check(explainer, x)
@@ -142,7 +136,7 @@ class NumberRows:
     row: FloatArray  # (p,)
 
     @classmethod
-    def of(cls, explainer: Any, x: Any, name: str) -> NumberRows:
+    def of(cls, explainer: BaseExplainer, x: object, name: str) -> NumberRows:
         """Read background and row for a system; each feature must be one column of numbers."""
         if not isinstance(explainer, TabularExplainer):
             raise TypeError(
@@ -170,7 +164,7 @@ class NumberRows:
         chosen = as_generator(rng).choice(n, most, replace=False)
         return replace(self, background=self.background[np.sort(chosen)])
 
-    def rows_of(self, numbers: FloatArray) -> Any:
+    def rows_of(self, numbers: FloatArray) -> object:
         """Rows of numbers as the model knows them: a table of the background's kind.
 
         Columns that are not features have the values of the explained row.
@@ -179,7 +173,7 @@ class NumberRows:
 
     def explain(
         self,
-        explainer: Any,
+        explainer: BaseExplainer,
         rows: FloatArray,
         target: Target,
         rng: RNGLike,
@@ -317,13 +311,13 @@ class AveragedExplanation:
 
 
 def averaged(
-    explainer: Any,
-    x: Any,
+    explainer: BaseExplainer,
+    x: object,
     *,
     target: int | str | None = None,
     runs: int = 10,
     widths: Sequence[float] = (0.5, 1.0, 2.0),
-    similar: Sequence[Any] = (),
+    similar: Sequence[object] = (),
     rng: RNGLike = 0,
 ) -> AveragedExplanation:
     """Explain an input many times; average the explanations and split their spread by source.
@@ -388,5 +382,4 @@ class _Widened:
     factor: float
 
     def __call__(self, closeness: FloatArray) -> FloatArray:
-        """Weights, (N, p) -> (N,)."""
         return np.asarray(self.kernel(closeness) ** (1 / self.factor**2))

@@ -44,10 +44,9 @@ class LimeExplainer:
     random_state: Any
     method: str | Method
     mode: str = "classification"
-    class_names: Sequence[Any] | None = None
+    class_names: Sequence[object] | None = None
 
     def __post_init__(self) -> None:
-        """Check and set what all explainers need."""
         check_choice("feature_selection", self.feature_selection, SELECTIONS)
         kernel_fn = partial(self.kernel or exponential_kernel, kernel_width=self.kernel_width)
         self.base: Any = LimeBase(kernel_fn, self.verbose, self.random_state, method=self.method)
@@ -62,8 +61,8 @@ class LimeExplainer:
         labels: Sequence[int],
         top_labels: int | None,
         num_features: int,
-        metric: str | Callable[..., Any],
-        regressor: Any,
+        metric: str | Callable[..., float],
+        regressor: object,
         *,
         unit: float = 1.0,
         **about: Any,

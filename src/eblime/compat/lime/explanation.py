@@ -51,14 +51,14 @@ class Result:
         """The posterior of the last label that was explained."""
         return self.explanation.posterior
 
-    def _weights_of(self, label: Any) -> list[tuple[int, float]]:
+    def _weights_of(self, label: int) -> list[tuple[int, float]]:
         """Features of a label and their weights; a label that was not explained is refused."""
         if label not in self.local_exp:
             known = ", ".join(str(name) for name in self.local_exp) or "none"
             raise KeyError(f"Label {label!r} was not explained; explained labels: {known}.")
         return self.local_exp[label]
 
-    def _has_own_fit(self, label: Any) -> bool:
+    def _has_own_fit(self, label: int) -> bool:
         """Whether the weights of a label are those of its posterior, not the user's own."""
         weights, e = {weight for _, weight in self._weights_of(label)}, self.explanations.get(label)
         return e is not None and weights <= {0.0, *e.posterior.mean.tolist()}
@@ -67,7 +67,7 @@ class Result:
 class DomainMapper:
     """From numbers of features to their names."""
 
-    def map_exp_ids(self, exp: Any, **kwargs: Any) -> list[tuple[Any, float]]:
+    def map_exp_ids(self, exp: Weighted, **kwargs: object) -> list[tuple[Any, float]]:
         """(feature, weight) pairs with names instead of numbers; here unchanged."""
         return list(exp)
 
@@ -92,11 +92,10 @@ class Explanation(Result):
 
     domain_mapper: Any
     mode: str = "classification"
-    class_names: Sequence[Any] | None = None
+    class_names: Sequence[object] | None = None
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown mode; a regression has other attributes."""
         if self.mode not in ("classification", "regression"):
             raise LimeError(
                 f"`mode` must be 'classification' or 'regression'; got {self.mode!r:.60}."
@@ -167,7 +166,7 @@ class Explanation(Result):
         labels: Sequence[int] | None = None,
         predict_proba: bool = True,
         show_predicted_value: bool = True,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> str:
         """One self-contained page; names and texts in it are escaped.
 
@@ -189,7 +188,7 @@ class Explanation(Result):
         labels: Sequence[int] | None = None,
         predict_proba: bool = True,
         show_predicted_value: bool = True,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Write the page of `as_html` to a file."""
         page = self.as_html(labels, predict_proba, show_predicted_value, **kwargs)
@@ -200,7 +199,7 @@ class Explanation(Result):
         labels: Sequence[int] | None = None,
         predict_proba: bool = True,
         show_predicted_value: bool = True,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Show the explanations of the labels below the cell of a notebook."""
         from IPython.display import HTML, display
@@ -214,8 +213,8 @@ class Explanation(Result):
             display(HTML(part))
 
     def _page_content(
-        self, labels: Sequence[int] | None, options: Mapping[str, Any]
-    ) -> tuple[list[Explained], dict[str, list[tuple[Any, ...]]]]:
+        self, labels: Sequence[int] | None, options: Mapping[str, object]
+    ) -> tuple[list[Explained], dict[str, list[tuple[object, ...]]]]:
         """What a page shows: explanations, or weights by label where they have no posterior."""
         for name in set(options) - _PAGE_OPTIONS:
             raise TypeError(f"`{name}` is not an option of this page.")

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from eblime._checks import check_count
 from eblime._progress import progress_reporter
@@ -16,7 +16,7 @@ from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from eblime.domains.image.scene import SEGMENTER, ImageScene, as_pixels, three_channels
 from eblime.protocols import Method
 
-Classifier = Callable[[NDArray[Any]], Any]
+Classifier = Callable[[np.ndarray], ArrayLike]
 
 
 @dataclass(eq=False, repr=False)
@@ -35,8 +35,8 @@ class ImageExplanation(Result):
     array([[0, 0, 1, 1]])
     """
 
-    image: NDArray[Any]
-    segments: NDArray[Any]
+    image: np.ndarray
+    segments: np.ndarray
 
     def get_image_and_mask(
         self,
@@ -46,7 +46,7 @@ class ImageExplanation(Result):
         hide_rest: bool = False,
         num_features: int = 5,
         min_weight: float = 0.0,
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The image and a mask of its most important superpixels, (H, W, C) and (H, W).
 
         With neither `positive_only` nor `negative_only`, superpixels that raise the score are
@@ -88,7 +88,7 @@ class LimeImageExplainer(LimeExplainer):
     """
 
     kernel_width: float = 0.25
-    kernel: Callable[..., Any] | None = None
+    kernel: Callable[..., FloatArray] | None = None
     verbose: bool = False
     feature_selection: str = "auto"
     random_state: Any = None
@@ -97,7 +97,7 @@ class LimeImageExplainer(LimeExplainer):
 
     def explain_instance(
         self,
-        image: Any,
+        image: object,
         classifier_fn: Classifier,
         labels: Sequence[int] = (1,),
         hide_color: Any = None,
@@ -106,8 +106,8 @@ class LimeImageExplainer(LimeExplainer):
         num_samples: int = 1000,
         batch_size: int = 10,
         segmentation_fn: Classifier | None = None,
-        distance_metric: str | Callable[..., Any] = "cosine",
-        model_regressor: Any = None,
+        distance_metric: str | Callable[..., float] = "cosine",
+        model_regressor: object = None,
         random_seed: int | None = None,
         progress_bar: bool = False,
     ) -> ImageExplanation:
@@ -154,9 +154,9 @@ class LimeImageExplainer(LimeExplainer):
 
     def data_labels(
         self,
-        image: Any,
-        fudged_image: Any,
-        segments: Any,
+        image: np.ndarray,
+        fudged_image: np.ndarray,
+        segments: np.ndarray,
         classifier_fn: Classifier,
         num_samples: int,
         batch_size: int = 10,

@@ -5,10 +5,11 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from eblime._checks import check_choice, check_count, check_masks
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.compat.lime._explain import LimeExplainer
 from eblime.compat.lime.discretize import (
@@ -37,13 +38,12 @@ class TableDomainMapper(DomainMapper):
 
     feature_names: Sequence[str]
     feature_values: Sequence[str]
-    scaled_row: Any
+    scaled_row: object
     categorical_features: Sequence[int]
     discretized_feature_names: Sequence[str] | None = None
-    feature_indexes: Any = None
+    feature_indexes: object = None
 
     def __post_init__(self) -> None:
-        """What lime derives from these."""
         self.exp_feature_names, n = self.feature_names, len(self.feature_names)
         self.all_categorical = self.feature_indexes is None and len(self.categorical_features) == n
 
@@ -72,16 +72,16 @@ class LimeTabularExplainer(LimeExplainer):
     ['-0.02 < 2 <= 0.66', '-0.10 < 0 <= 0.66']
     """
 
-    training_data: InitVar[Any]
+    training_data: InitVar[object]
     mode: str = "classification"
-    training_labels: InitVar[Any] = None
+    training_labels: InitVar[object] = None
     feature_names: Any = None  # a sequence; None numbers the columns
     categorical_features: Any = None  # a sequence of numbers or names
-    categorical_names: Mapping[int, Sequence[Any]] | None = None
+    categorical_names: Mapping[int, Sequence[object]] | None = None
     kernel_width: float | None = None
-    kernel: Callable[..., Any] | None = None
+    kernel: Callable[..., FloatArray] | None = None
     verbose: bool = False
-    class_names: Sequence[Any] | None = None
+    class_names: Sequence[object] | None = None
     feature_selection: str = "auto"
     discretize_continuous: bool = True
     discretizer: Any = "quartile"  # a name or a `BaseDiscretizer`
@@ -92,7 +92,6 @@ class LimeTabularExplainer(LimeExplainer):
     method: str | Method = "eblime"
 
     def __post_init__(self, training_data: Any, training_labels: Any) -> None:
-        """Check the settings, cut numbers into bins, and learn the values of each column."""
         check_choice("mode", self.mode, ("classification", "regression"))
         stats, is_sparse = self.training_data_stats, sparse.issparse(training_data)
         if stats:
@@ -117,7 +116,7 @@ class LimeTabularExplainer(LimeExplainer):
                 f"`feature_names`, and none for sparse data; got {columns!r:.60}."
             )
         self.categorical_features = [known[column] for column in columns]
-        cut: Any = self.discretizer
+        cut = self.discretizer
         if is_sparse or not self.discretize_continuous:
             cut = None
         elif stats or not isinstance(cut, BaseDiscretizer):
@@ -132,7 +131,7 @@ class LimeTabularExplainer(LimeExplainer):
         self._learn(data)
 
     @staticmethod
-    def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
+    def validate_training_data_stats(training_data_stats: Mapping[str, object]) -> None:
         """Refuse statistics that lack a key."""
         missing = [key for key in _STATS if key not in training_data_stats]
         if missing:
@@ -141,13 +140,13 @@ class LimeTabularExplainer(LimeExplainer):
     def explain_instance(
         self,
         data_row: Any,
-        predict_fn: Callable[[Any], Any],
+        predict_fn: Callable[[Any], ArrayLike],
         labels: Sequence[int] = (1,),
         top_labels: int | None = None,
         num_features: int = 10,
         num_samples: int = 5000,
-        distance_metric: str | Callable[..., Any] = "euclidean",
-        model_regressor: Any = None,
+        distance_metric: str | Callable[..., float] = "euclidean",
+        model_regressor: object = None,
     ) -> Explanation:
         """Explain the prediction for a row: an array, a series, or a sparse matrix with one row.
 
@@ -207,7 +206,7 @@ class LimeTabularExplainer(LimeExplainer):
         from sklearn.preprocessing import StandardScaler
 
         self.scaler = StandardScaler(with_mean=False).fit(data)
-        self.feature_values: dict[int, list[Any]] = {}
+        self.feature_values: dict[int, list[float]] = {}
         self.feature_frequencies: dict[int, FloatArray] = {}
         stats, cut = self.training_data_stats, self.discretizer
         levels = data if cut is None or stats else cut.discretize(data)
@@ -220,7 +219,7 @@ class LimeTabularExplainer(LimeExplainer):
             self.feature_frequencies[j] = np.asarray(counts) / float(np.sum(counts))
             self.scaler.mean_[j], self.scaler.scale_[j] = 0, 1
 
-    def _draw(self, row: FloatArray, n: int, columns: Any) -> tuple[FloatArray, FloatArray]:
+    def _draw(self, row: FloatArray, n: int, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """Perturbed rows in lime's order of draws, as the regression and as the model sees them.
 
         Of a category or a bin the regression sees whether the row's own one was drawn.
@@ -285,7 +284,7 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
     sample_around_instance: bool = field(default=False, init=False)
     training_data_stats: Mapping[str, Any] | None = field(default=None, init=False)
 
-    def __post_init__(self, training_data: Any, training_labels: Any) -> None:
+    def __post_init__(self, training_data: Any, training_labels: object) -> None:
         """Make one column of each feature and time step."""
         _, self.n_timesteps, self.n_features = np.shape(training_data)
         lags = range(self.n_timesteps)[::-1]
@@ -296,18 +295,18 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
 
     def explain_instance(  # lime names the model in another way
         self,
-        data_row: Any,
-        classifier_fn: Callable[[Any], Any],
+        data_row: object,
+        classifier_fn: Callable[[np.ndarray], ArrayLike],
         labels: Sequence[int] = (1,),
         top_labels: int | None = None,
         num_features: int = 10,
         num_samples: int = 5000,
-        distance_metric: str | Callable[..., Any] = "euclidean",
-        model_regressor: Any = None,
+        distance_metric: str | Callable[..., float] = "euclidean",
+        model_regressor: object = None,
     ) -> Explanation:
         """Explain the prediction for a row of shape (time steps, features)."""
 
-        def model(rows: Any) -> Any:
+        def model(rows: np.ndarray) -> ArrayLike:
             shape = (len(rows), self.n_features, self.n_timesteps)
             return classifier_fn(np.transpose(rows.reshape(shape), (0, 2, 1)))
 

@@ -6,8 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from eblime._checks import check_count
+from eblime._types import FloatArray
 from eblime.compat.lime._explain import LimeExplainer
 from eblime.compat.lime.explanation import DomainMapper, Explanation, Weighted
 from eblime.domains.text import read_text
@@ -22,7 +24,7 @@ class Pieces:
     `positions` are the pieces that belong to each feature: a list with `bow`, else one number.
     """
 
-    def __init__(self, raw: str, tokens: Callable[[str], Any], bow: bool, mask: str) -> None:
+    def __init__(self, raw: str, tokens: Callable[[str], object], bow: bool, mask: str) -> None:
         self.raw, self.bow, self.mask_string = raw, bow, mask
         self.scene = read_text(raw, tokens=tokens, bag=bow, hide="" if bow else mask, most=None)
         self.as_list = list(self.scene.pieces)
@@ -66,7 +68,7 @@ class IndexedString(Pieces):
         bow: bool = True,
         mask_string: str | None = None,
     ) -> None:
-        def tokens(text: str) -> list[Any]:
+        def tokens(text: str) -> list[object]:
             if callable(split_expression):
                 return [word for word in split_expression(text) if word]
             gaps = [match.span() for match in re.finditer(split_expression, text)]
@@ -120,9 +122,9 @@ class LimeTextExplainer(LimeExplainer):
     """
 
     kernel_width: float = 25
-    kernel: Callable[..., Any] | None = None
+    kernel: Callable[..., FloatArray] | None = None
     verbose: bool = False
-    class_names: Sequence[Any] | None = None
+    class_names: Sequence[object] | None = None
     feature_selection: str = "auto"
     split_expression: Split = r"\W+"
     bow: bool = True
@@ -137,13 +139,13 @@ class LimeTextExplainer(LimeExplainer):
     def explain_instance(
         self,
         text_instance: str,
-        classifier_fn: Callable[[list[str]], Any],
+        classifier_fn: Callable[[list[str]], ArrayLike],
         labels: Sequence[int] = (1,),
         top_labels: int | None = None,
         num_features: int = 10,
         num_samples: int = 5000,
-        distance_metric: str | Callable[..., Any] = "cosine",
-        model_regressor: Any = None,
+        distance_metric: str | Callable[..., float] = "cosine",
+        model_regressor: object = None,
     ) -> Explanation:
         """Explain the prediction for a text.
 
@@ -151,12 +153,12 @@ class LimeTextExplainer(LimeExplainer):
         asked about with some of its words hidden: first how many, then which ones, are drawn.
         """
         check_count("num_samples", num_samples)
-        settings: dict[str, Any] = {"bow": self.bow, "mask_string": self.mask_string}
+        bow, mask = self.bow, self.mask_string
         text: Pieces
         if self.char_level:
-            text = IndexedCharacters(text_instance, **settings)
+            text = IndexedCharacters(text_instance, bow, mask)
         else:
-            text = IndexedString(text_instance, self.split_expression, **settings)
+            text = IndexedString(text_instance, self.split_expression, bow, mask)
         masks = np.ones((num_samples, text.num_words()))
         sizes = self.random_state.randint(1, masks.shape[1] + 1, num_samples - 1)
         for row, size in zip(masks[1:], sizes, strict=True):

@@ -33,12 +33,12 @@ class SubmodularPick:
         self,
         explainer: Any,
         data: Any,
-        predict_fn: Callable[[Any], Any],
+        predict_fn: Callable[[Any], object],
         method: str = "sample",
         sample_size: int = 1000,
         num_exps_desired: int = 5,
         num_features: int = 10,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         check_choice("method", method, ("sample", "full"))
         order = np.arange(len(data))
@@ -60,7 +60,7 @@ def _pick(explanations: list[Any], n: int) -> list[int]:
     A feature that any chosen one has counts with the root of its total size. Of those that are
     equally good the last one is taken, as in lime.
     """
-    weights: defaultdict[Any, FloatArray] = defaultdict(lambda: np.zeros(len(explanations)))
+    weights: defaultdict[object, FloatArray] = defaultdict(lambda: np.zeros(len(explanations)))
     for i, exp in enumerate(explanations):
         for label in exp.available_labels() if exp.mode == "classification" else [1]:
             for feature, weight in exp.as_list(label=label):
