@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from eblime._text import printable
 from eblime._version import __version__
+from eblime.plot.style import sign_colour
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -80,3 +81,40 @@ def _asset(name: str) -> str:
 def _digest(content: str) -> str:
     """The hash by which a content-security policy identifies an inline block."""
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+_HALF = 60  # half the width of the bars
+
+
+def weights_page(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> str:
+    """A self-contained page: for each label the features and their weights."""
+    return render_page(
+        "weights_page.html.j2",
+        scripts=(),
+        heading="Explanation",
+        sections=_sections(weights),
+    )
+
+
+def weights_fragment(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> str:
+    """The same for a notebook."""
+    return str(render("weights.html.j2", sections=_sections(weights)))
+
+
+def _sections(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> list[dict[str, Any]]:
+    """What the templates show: names, weights, and where each bar ends."""
+    return [{"label": label, "rows": _rows(pairs)} for label, pairs in weights.items()]
+
+
+def _rows(pairs: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
+    """One row per feature; the longest bar is that of the largest weight."""
+    largest = max((abs(weight) for _, weight in pairs), default=0.0) or 1.0
+    return [
+        {
+            "name": str(name),
+            "weight": float(weight),
+            "end": _HALF + _HALF * float(weight) / largest,
+            "colour": sign_colour(weight),
+        }
+        for name, weight in pairs
+    ]

@@ -68,7 +68,7 @@ def _masks(explanation: Explanation, *, even: bool = False) -> str:
 def _design(explanation: Explanation) -> str:
     """The name of the design, also of one that was given as an object."""
     found = name_of(explanation.provenance.get("design"))
-    objects = {"Focused": "focused", "Adaptive": "adaptive"}
+    objects = {"Focused": "focused", "Information": "information", "Adaptive": "adaptive"}
     alias = (objects | {"KernelLaw": "glime"}).get(found, found.replace("_", "-"))
     return alias if alias in registry.names("designs") else found
 

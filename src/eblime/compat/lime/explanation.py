@@ -174,13 +174,10 @@ class Explanation(Result):
         `opacity` have no effect: the page always shows the classes, the prediction and the input.
         """
         from eblime.reporting.page import report
-        from eblime.reporting.render import render_page
+        from eblime.reporting.render import weights_page
 
         shown, weights = self._page_content(labels, kwargs)
-        if shown:
-            return report(shown)
-        page = {"heading": "Explanation", "weights": weights}
-        return render_page("weights_page.html.j2", scripts=(), **page)
+        return report(shown) if shown else weights_page(weights)
 
     def save_to_file(
         self,
@@ -204,17 +201,15 @@ class Explanation(Result):
         """Show the explanations of the labels below the cell of a notebook."""
         from IPython.display import HTML, display
 
-        from eblime.reporting.render import render
+        from eblime.reporting.render import weights_fragment
 
         shown, weights = self._page_content(labels, kwargs)
-        for part in [e._repr_html_() for e in shown] or [
-            render("weights.html.j2", weights=weights)
-        ]:
+        for part in [e._repr_html_() for e in shown] or [weights_fragment(weights)]:
             display(HTML(part))
 
     def _page_content(
         self, labels: Sequence[int] | None, options: Mapping[str, object]
-    ) -> tuple[list[Explained], dict[str, list[tuple[object, ...]]]]:
+    ) -> tuple[list[Explained], dict[str, list[tuple[Any, ...]]]]:
         """What a page shows: explanations, or weights by label where they have no posterior."""
         for name in set(options) - _PAGE_OPTIONS:
             raise TypeError(f"`{name}` is not an option of this page.")
