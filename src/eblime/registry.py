@@ -51,7 +51,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "stratified": "eblime.designs.masks:stratified",
         "leverage": "eblime.designs.masks:leverage",
         "focused": "eblime.family.focused:Focused",
-        "information": "eblime.family.focused:Information",
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",
@@ -86,7 +85,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "dependence": "eblime.plot.runs:dependence",
     },
     "systems": {  # relatives of LIME that ask the model in their own way
-        "averaged-lime": "eblime.family.systems:AveragedLIME",
         "dlime": "eblime.family.systems:DLIME",
         "dmm-men": "eblime.family.mixture:DMMMEN",
         "s-lime": "eblime.family.systems:SLIME",

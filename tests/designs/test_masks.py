@@ -6,7 +6,7 @@ from eblime.answers import Answers
 from eblime.core.pairs import find_pairs
 from eblime.designs.masks import bernoulli, exhaustive, is_exhaustive, paired, screening
 from eblime.designs.rounds import OneShot, as_design, first_look, in_rounds, one_shot
-from eblime.family import Focused, Information
+from eblime.family import Focused
 from eblime.stopping.rule import next_total
 
 
@@ -71,13 +71,6 @@ def test_designs_are_refused_by_name(rng):
         as_design(3, 10, 3)
     with pytest.raises(ValueError, match=r"at most 20 features; got 30"):
         exhaustive(rng, 10, 30)
-
-
-@pytest.mark.parametrize("contrast", [(0.0, 0.0), (1.0, np.nan), ((1.0, 2.0), (3.0, 4.0)), ()])
-def test_a_contrast_that_asks_nothing_is_refused(contrast):
-    """Before the model is asked."""
-    with pytest.raises(ValueError, match="`contrast` must be finite numbers, one per feature"):
-        Information(n_masks=20, contrast=contrast)
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ class BaseExplainer(ABC):
         How many masks the model is asked about; if p features have no more, all 2^p.
     design
         Which masks: "paired", "bernoulli", "stratified", "leverage", "screening", "sizes",
-        "focused", "information", "adaptive", "exhaustive", "glime", "stratified-lime", a function
-        of (rng, n_masks, p), or a `Design`, which may ask in rounds.
+        "focused", "adaptive", "exhaustive", "glime", "stratified-lime", a function of (rng,
+        n_masks, p), or a `Design`, which may ask in rounds.
     kernel
         The weight of a mask. None is "euclidean", of width 0.75 sqrt(p), as in lime for tables;
         "cosine" is lime's for images; "uniform" weighs all masks equally; also "hamming" and

@@ -90,7 +90,7 @@ def compare(
         with `sources=...` the question of a prompt. For other inputs pass an `explainer`.
     methods
         Methods by name or as objects; "name+design" or a pair (method, design) for one with its own
-        design. With at least one of them, also systems: "averaged-lime" and "s-lime", for rows of
+        design. With at least one of them, also systems: "s-lime", for rows of
         numbers "dlime", "dmm-men" and "unravel", and those of other packages. A dictionary gives
         them names of your own. None is "eblime", "quadrature" and "lime"; if a setting has several
         choices, the explainer's method alone.
