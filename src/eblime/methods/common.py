@@ -10,6 +10,7 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
+from eblime.core.aliasing import Aliasing, find_aliasing
 from eblime.core.derived import DECIDED, local_noise_factors, noise_factors, stretch
 from eblime.core.fit_quality import (
     HeldOut,
@@ -25,7 +26,14 @@ from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import PointMass, PointValue
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
-from eblime.core.pairs import Pairs, find_pairs, odd_evidence, pair_numbers
+from eblime.core.pairs import (
+    MOST_EVEN,
+    Pairs,
+    even_share,
+    find_pairs,
+    odd_evidence,
+    pair_numbers,
+)
 from eblime.core.spectrum import (
     Response,
     Spectrum,
@@ -57,6 +65,7 @@ class Regression:
     response: Response
     pairs: Pairs | None = None  # complements, of which only the odd part counts
     effect: float = 1.0  # how many masks count as one (`design_effect`)
+    aliased: float = 1.0  # of the variance of the lack of fit, what reaches the importances
 
     def evidence(self, *, a: float = 0.0, b: float = 0.0) -> Evidence:
         """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out.
@@ -70,7 +79,7 @@ class Regression:
         if self.pairs is None or not response.unit:
             return evidence
         df = 2 * a + spectrum.count / 2 / self.effect
-        return odd_evidence(evidence, spectrum, response, self.pairs, df=df)
+        return odd_evidence(evidence, spectrum, response, self.pairs, df=df, factor=self.aliased)
 
     def law(self, lam: LambdaLaw, evidence: Evidence, matrix: FloatArray | None = None) -> Mixture:
         """The law of the coefficients, or of `matrix @ coefficients`."""
@@ -111,28 +120,35 @@ def regress(
     corrected
         Whether complementary pairs and uneven draws count as fewer masks.
     """
-    known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float]] = {}
+    known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float, Aliasing | None]] = {}
     found = []
     for target in answers:
         key = (id(target.masks), id(target.weights))
         if key not in known:
-            columns, pairs, effect = target.masks, None, 1.0
+            columns, pairs, effect, aliasing = target.masks, None, 1.0, None
             if penalised:
                 columns = np.column_stack([np.ones(len(columns)), columns])
             spectrum = decompose(columns, target.weights, flat=flat)
             if corrected:
                 effect = design_effect(spectrum, target.sampling)
             if corrected and flat:
-                every = spectrum.rows.all()
-                pairs = find_pairs(columns if every else columns[spectrum.rows])
-            known[key] = spectrum, pairs, effect
-        spectrum, pairs, effect = known[key]
-        response = respond(spectrum, target.scores, standardize=standardize)
-        found.append(
-            Regression(
-                answers=target, spectrum=spectrum, response=response, pairs=pairs, effect=effect
-            )
+                columns = columns if spectrum.rows.all() else columns[spectrum.rows]
+                pairs = find_pairs(columns)
+                if pairs is not None and even_share(spectrum, pairs) <= MOST_EVEN:
+                    aliasing = find_aliasing(columns, pairs)
+            known[key] = spectrum, pairs, effect, aliasing
+        spectrum, pairs, effect, aliasing = known[key]
+        problem = Regression(
+            answers=target,
+            spectrum=spectrum,
+            response=respond(spectrum, target.scores, standardize=standardize),
+            pairs=pairs,
+            effect=effect,
         )
+        if aliasing is not None and pairs is not None:
+            factor = aliasing.factor(pairs, target.scores[spectrum.rows])
+            problem = replace(problem, aliased=factor)
+        found.append(problem)
     return found
 
 
@@ -184,7 +200,7 @@ def local_posterior(
         missed, squares = _leave_out(problem, law, coefficients)
         held = HeldOut.known(_r2_of_rows(problem, missed))
         if unequal:
-            law = law.stretch(local_noise_factors(law, squares))
+            law = law.stretch(local_noise_factors(law, problem.aliased * squares))
     else:
         held = held_out(answers, errors)
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
