@@ -25,6 +25,7 @@ _ROWS = 256  # masks whose inner products with all others are taken
 _LEAST_PAIRS = 8
 _SHARE, _TRUST = 0.7, 10.0  # prior share of interactions of two features, and its information
 _SHARES = (0.05, 0.98)  # bounds of that share
+_LEAST_LEFT = 0.5  # of all pairs; with fewer, the masks that are left decide (`core/population`)
 MOST_POPULATION = 25  # features up to which asking many of all masks matters
 
 
@@ -54,7 +55,7 @@ class Aliasing:
 
 
 def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
-    """The aliasing of masks (N, p) in pairs; None if they are not zeros and ones, or are few."""
+    """The aliasing of masks (N, p) in pairs; None if they are few or most of all, or not binary."""
     first, _ = pairs.split(masks)
     n, p = first.shape
     if n < _LEAST_PAIRS or p < 3 or not ((first == 0) | (first == 1)).all():
@@ -65,7 +66,7 @@ def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
     left = 1.0  # of all pairs, those that were not asked
     if p <= MOST_POPULATION and are_distinct(first):
         left = 1 - n / 2.0 ** (p - 1)
-    if left <= 0:
+    if left < _LEAST_LEFT:
         return None
     second = (product**2 - p) / (p * (p - 1))
     before, now, means = product / p, second, np.zeros(9)  # means of the polynomials, by degree

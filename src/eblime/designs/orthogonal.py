@@ -12,6 +12,7 @@ strength 5:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +21,7 @@ from eblime._types import FloatArray, IntArray
 
 MOST_FEATURES = 1024
 _FEWEST_BITS = 4  # m is at least this: blocks of 32 masks
+_FEW_FEATURES = 16  # up to which pairs can repeat before an array is used up
 _POLYNOMIALS = {3: 0b1011, 5: 0b100101, 7: 0b10000011, 9: 0b1000010001}  # primitive, of GF(2^k)
 
 
@@ -41,28 +43,40 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     >>> bool((signs.T @ signs == 32 * np.eye(6)).all())
     True
     """
-    return array_columns(rng, n_masks, p)[:, :p]
-
-
-def array_columns(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """The masks, and beside them the columns that no feature has, (n_masks, 2^m)."""
     if p > MOST_FEATURES:
         raise ValueError(
             f"An orthogonal design must have at most {MOST_FEATURES} features; got {p}. Take "
-            "design='paired'."
+            "design='bernoulli' or fewer segments."
         )
+    blocks = _half_arrays(rng, p)
+    half, wanted = np.empty((0, p), dtype=np.intp), -(-n_masks // 2)
+    while len(half) < wanted:
+        half = np.concatenate([half, next(blocks)])
+        if p <= _FEW_FEATURES:
+            half = _once(half)
+    return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks].astype(np.float64)
+
+
+def _once(half: IntArray) -> IntArray:
+    """The masks, no pair again before all pairs were there as often; other repeats left out."""
+    n, p = half.shape
+    keys = (half ^ half[:, :1])[:, 1:] @ (1 << np.arange(p - 1))
+    counts = np.bincount(keys, minlength=2 ** (p - 1))
+    order = np.argsort(keys, kind="stable")
+    before = np.empty(n, dtype=np.intp)  # how often the pair came before
+    before[order] = np.arange(n) - (np.cumsum(counts) - counts)[keys[order]]
+    return half[np.argsort(before, kind="stable")[: np.sum(before <= counts.min())]]
+
+
+def _half_arrays(rng: np.random.Generator, p: int) -> Iterator[IntArray]:
+    """One mask of each pair, block after block, (2^m, p): array after array, without end."""
     m = max(_FEWEST_BITS, (p - 1).bit_length())
     forms, n = quadratic_forms(m), 2**m
-    found: list[FloatArray] = []
-    while 2 * n * len(found) < n_masks:
-        if len(found) % len(forms) == 0:  # another array
-            columns, flips = rng.permutation(n), rng.integers(0, 2, size=n)
-            order = rng.permutation(len(forms))
-        form = forms[order[len(found) % len(forms)]]
-        rows = rng.permutation(n)
-        half = (_parity(rows[:, None] & columns) ^ form[columns] ^ flips).astype(np.float64)
-        found.append(np.stack([half, 1 - half], axis=1).reshape(-1, n))
-    return np.concatenate(found)[:n_masks]
+    while True:
+        columns, flips = rng.permutation(n)[:p], rng.integers(0, 2, size=p)
+        for number in rng.permutation(len(forms)):
+            signs = forms[number, columns] ^ flips
+            yield _parity(rng.permutation(n)[:, None] & columns) ^ signs
 
 
 def _parity(numbers: IntArray) -> IntArray:

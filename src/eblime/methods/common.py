@@ -11,7 +11,7 @@ import numpy as np
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.aliasing import Aliasing, find_aliasing
-from eblime.core.derived import DECIDED, local_noise_factors, noise_factors, stretch
+from eblime.core.derived import DECIDED, local_noise_factors, noise_factors
 from eblime.core.fit_quality import (
     HeldOut,
     from_others,
@@ -23,7 +23,7 @@ from eblime.core.fit_quality import (
     without_each,
 )
 from eblime.core.lam import Evidence, LambdaLaw
-from eblime.core.laws import PointMass, PointValue
+from eblime.core.laws import PointMass, PointValue, normal_law
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
 from eblime.core.pairs import (
@@ -34,6 +34,7 @@ from eblime.core.pairs import (
     odd_evidence,
     pair_numbers,
 )
+from eblime.core.population import find_population
 from eblime.core.spectrum import (
     Response,
     Spectrum,
@@ -265,8 +266,8 @@ def _leave_out(
 ) -> tuple[FloatArray, FloatArray]:
     """Residuals of each row without itself and its partner, (n,), for well-conditioned masks.
 
-    And the sum of squares of the masks times the residuals without the row alone, (p, p), in which
-    a pair counts as one row.
+    And the sum of squares of the masks times their residuals, (p, p), in which a pair counts as one
+    row; each residual is divided by the root of the share that its own score leaves it (HC2).
 
     Notes
     -----
@@ -315,7 +316,7 @@ def _leave_out(
         mean = spectrum.flat * spectrum.root[block] / total
         cross = -np.einsum("np,np->n", turned[first], rows[first + 1])
         cross -= mean[first] * mean[first + 1]
-        rows *= (error / free)[:, None]
+        rows *= (error / np.sqrt(free))[:, None]
         missed[block] = without_each(error, free, cross, first, first + 1)[0]
         if pairs is not None:
             rows[first] += rows[first + 1]
@@ -334,6 +335,36 @@ def _r2_of_rows(problem: Regression, missed: FloatArray) -> float:
         return np.nan
     total = root * from_others(y / root, root**2, problem.pairs)
     return 1 - float(np.sum(missed**2) / np.sum(total**2))
+
+
+def with_population(posterior: Posterior, problem: Regression, *, finite: bool = True) -> Posterior:
+    """The posterior of the fit to all masks, given that of a regression on those that were asked.
+
+    Only masks that were not asked are uncertain. Nothing changes where masks do not decide the
+    input, were drawn unevenly, or are a tiny part of all. If not `finite`, only the loop's answers
+    to all masks count, which leave nothing open.
+    """
+    answers, spectrum, law = problem.answers, problem.spectrum, posterior.law
+    uneven = answers.noisy or answers.sampling is not None
+    if uneven or not problem.response.unit or not (finite or answers.original is not None):
+        return posterior
+    population = find_population(answers.masks, answers.weights, flat=spectrum.flat)
+    if population is None or not (finite or population.complete):
+        return posterior
+    p, point = len(law.mean), isinstance(law, PointMass)
+    known = point or population.complete
+    cov, sigma2 = (np.zeros((p, p)), 0.0) if known else (law.cov, posterior.sigma2.mean)
+    mean, variance = population.moments(answers.scores, law.mean, cov, sigma2)
+    if population.complete:
+        posterior = replace(posterior, held_out=posterior.r2)  # nothing is held out
+    if point:
+        return replace(posterior, law=replace(law, mean=mean))
+    if known:
+        return replace(posterior, law=normal_law(mean, cov))
+    before = np.diag(cov)
+    if not (np.isfinite(before) & (before > 0)).all():
+        return posterior
+    return replace(posterior, law=law.stretch(np.sqrt(variance / before), mean - law.mean))
 
 
 def point_posterior(name: str, problem: Regression, mixture: Mixture) -> Posterior:
@@ -375,7 +406,7 @@ def allow_unequal_noise(posterior: Posterior, problem: Regression) -> Posterior:
     if not problem.response.unit or len(problem.spectrum.root) < 2:
         return posterior
     factors = _factors(problem, law, pair_numbers(problem.answers.masks))
-    return replace(posterior, law=stretch(law, factors))
+    return replace(posterior, law=law.stretch(factors))
 
 
 def _factors(problem: Regression, law: Mixture, groups: IntArray) -> FloatArray:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from eblime.methods.common import (
     bayesian_posterior,
     local_posterior,
     regress,
+    with_population,
 )
 from eblime.posterior import Posterior
 
@@ -124,8 +125,6 @@ class EBLIME:
     local: bool | None = None
     noise: Literal["equal", "unequal"] | None = None
 
-    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
-
     def __post_init__(self) -> None:
         """Refuse settings that no prior can have, and decide `local` where it is None."""
         check_number("a", self.a)
@@ -200,15 +199,22 @@ class EBLIME:
         if self.local:
             laws = self._local_laws(problems)
             return tuple(
-                local_posterior(self.name, *pair, unequal=unequal, errors=self._local_errors)
+                with_population(
+                    local_posterior(self.name, *pair, unequal=unequal, errors=self._local_errors),
+                    pair[0],
+                )
                 for pair in zip(problems, laws, strict=True)
             )
         # The same stream for every target: each gets the draws it would get alone.
         streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
         posteriors = [self._ridge_posterior(*pair) for pair in zip(streams, problems, strict=True)]
-        if not unequal:
+        if unequal:
+            posteriors = [
+                allow_unequal_noise(*pair) for pair in zip(posteriors, problems, strict=True)
+            ]
+        if self.grid is not None:
             return tuple(posteriors)
-        return tuple(allow_unequal_noise(*pair) for pair in zip(posteriors, problems, strict=True))
+        return tuple(with_population(*pair) for pair in zip(posteriors, problems, strict=True))
 
     def _problems(self, answers: Sequence[Answers]) -> list[Regression]:
         """The regression of each target, before anything about lambda."""

@@ -213,7 +213,7 @@ class Explanation:
         chosen = with_own_kernel(self, as_method(method))
         generator = as_generator(rng)
         state = generator.bit_generator.state
-        fitted = fit_each(chosen, generator, [self.answers], exhaustive=self.exhaustive)
+        fitted = fit_each(chosen, generator, [self.answers])
         return dataclasses.replace(
             self,
             generator=state,
