@@ -11,7 +11,7 @@ import numpy as np
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.aliasing import Aliasing, find_aliasing
-from eblime.core.derived import DECIDED, local_noise_factors, noise_factors
+from eblime.core.derived import DECIDED, hc_factors, local_noise_factors, noise_factors
 from eblime.core.fit_quality import (
     HeldOut,
     from_others,
@@ -267,7 +267,7 @@ def _leave_out(
     """Residuals of each row without itself and its partner, (n,), for well-conditioned masks.
 
     And the sum of squares of the masks times their residuals, (p, p), in which a pair counts as one
-    row; each residual is divided by the root of the share that its own score leaves it (HC2).
+    row; the residuals are corrected by `hc_factors`.
 
     Notes
     -----
@@ -316,7 +316,7 @@ def _leave_out(
         mean = spectrum.flat * spectrum.root[block] / total
         cross = -np.einsum("np,np->n", turned[first], rows[first + 1])
         cross -= mean[first] * mean[first + 1]
-        rows *= (error / np.sqrt(free))[:, None]
+        rows *= (error * hc_factors(free))[:, None]
         missed[block] = without_each(error, free, cross, first, first + 1)[0]
         if pairs is not None:
             rows[first] += rows[first + 1]
@@ -353,6 +353,8 @@ def with_population(posterior: Posterior, problem: Regression, *, finite: bool =
         return posterior
     p, point = len(law.mean), isinstance(law, PointMass)
     known = point or population.complete
+    if not known and not (np.isfinite(law.sd) & (law.sd > 0)).all():
+        return posterior
     cov, sigma2 = (np.zeros((p, p)), 0.0) if known else (law.cov, posterior.sigma2.mean)
     mean, variance = population.moments(answers.scores, law.mean, cov, sigma2)
     if population.complete:
@@ -360,11 +362,11 @@ def with_population(posterior: Posterior, problem: Regression, *, finite: bool =
     if point:
         return replace(posterior, law=replace(law, mean=mean))
     if known:
-        return replace(posterior, law=normal_law(mean, cov))
-    before = np.diag(cov)
-    if not (np.isfinite(before) & (before > 0)).all():
-        return posterior
-    return replace(posterior, law=law.stretch(np.sqrt(variance / before), mean - law.mean))
+        centre = population.weights @ answers.masks / population.weights.sum()
+        level = problem.response.mean - float(centre @ mean) if spectrum.flat else 0.0
+        extras = {**posterior.extras, "intercept": PointValue(value=level)}
+        return replace(posterior, law=normal_law(mean, cov), extras=extras)
+    return replace(posterior, law=law.stretch(np.sqrt(variance / np.diag(cov)), mean - law.mean))
 
 
 def point_posterior(name: str, problem: Regression, mixture: Mixture) -> Posterior:
