@@ -60,8 +60,8 @@ def noise_factors(
     `sigma^2 M Z'WZ M`, plus what the prior leaves open, `sigma^2 lambda M^2`. The first becomes
     `M (sum_g s_g s_g') M`, where s_g is the sum over a group of the weighted masks times their
     residuals, corrected by `hc_factors`: of the posterior mean, or of the ridge regression at
-    this lambda for a mask that decides its own prediction. The result is the root of the ratio of the two
-    variances. It is never below one: the noise also decides how much the mean is shrunk, and a
+    this lambda for a mask that decides its own prediction. The result is the root of the ratio of
+    the two variances. It is never below one: the noise also decides how much the mean is shrunk, and a
     variance that does not count this error is too small.
     """
     rows, root, basis = spectrum.rows, spectrum.root, mixture.basis

@@ -19,7 +19,7 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 
-MOST_FEATURES = 1024
+_MOST_FEATURES = 1024  # with more, pairs are drawn at random
 _FEWEST_BITS = 4  # m is at least this: blocks of 32 masks
 _FEW_FEATURES = 16  # up to which pairs can repeat before an array is used up
 _POLYNOMIALS = {3: 0b1011, 5: 0b100101, 7: 0b10000011, 9: 0b1000010001}  # primitive, of GF(2^k)
@@ -32,7 +32,8 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     and, when all blocks are asked (256 masks for up to 16 features, 2,048 for up to 32, 4,096 for
     up to 64), of those in threes and fours. Whole blocks are best: 32 masks for up to 16 features,
     64 for up to 32 and so on. The columns are chosen at random and flipped at random, so that each
-    mask alone is uniform. The first n masks of a larger design are the design of size n.
+    mask alone is uniform. The first n masks of a larger design are the design of size n. More than
+    1,024 features get pairs at random.
 
     Examples
     --------
@@ -43,11 +44,10 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     >>> bool((signs.T @ signs == 32 * np.eye(6)).all())
     True
     """
-    if p > MOST_FEATURES:
-        raise ValueError(
-            f"An orthogonal design must have at most {MOST_FEATURES} features; got {p}. Take "
-            "design='bernoulli' or fewer segments."
-        )
+    if p > _MOST_FEATURES:
+        n = -(-n_masks // 2)
+        half = (rng.random((n, p)) < 0.5).astype(np.float64)
+        return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks]
     blocks = _half_arrays(rng, p)
     half, wanted = np.empty((0, p), dtype=np.intp), -(-n_masks // 2)
     while len(half) < wanted:
@@ -55,6 +55,15 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
         if p <= _FEW_FEATURES:
             half = _once(half)
     return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks].astype(np.float64)
+
+
+def _first_look(p: int) -> int | None:
+    """Masks before a stop rule first looks: a block, where that is less than usual."""
+    return 32 if p <= 16 else 64 if p <= 32 else None
+
+
+orthogonal.keeps_order = True  # type: ignore[attr-defined]  # see docs/how-to/extend.md
+orthogonal.first_look = _first_look  # type: ignore[attr-defined]
 
 
 def _once(half: IntArray) -> IntArray:
