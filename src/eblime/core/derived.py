@@ -61,8 +61,8 @@ def noise_factors(
     `M (sum_g s_g s_g') M`, where s_g is the sum over a group of the weighted masks times their
     residuals, corrected by `hc_factors`: of the posterior mean, or of the ridge regression at
     this lambda for a mask that decides its own prediction. The result is the root of the ratio of
-    the two variances. It is never below one: the noise also decides how much the mean is shrunk, and a
-    variance that does not count this error is too small.
+    the two variances. It is never below one: the noise also decides how much the mean is shrunk,
+    and a variance that does not count this error is too small.
     """
     rows, root, basis = spectrum.rows, spectrum.root, mixture.basis
     lam = mixture.lam.median
