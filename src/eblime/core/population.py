@@ -78,9 +78,12 @@ def find_population(masks: FloatArray, weights: FloatArray, *, flat: bool) -> Po
     by_size[shown] = weights
     if not np.allclose(by_size[shown], weights, rtol=1e-6, atol=0.0) or not by_size[known].all():
         return None
-    by_size = np.exp(np.interp(np.arange(p + 1), known, np.log(by_size[known])))
-    counts = by_size * np.exp(log_subsets(p))
-    k = np.arange(p + 1)
+    k, low, high = np.arange(p + 1), known[0], known[-1]
+    logs = np.interp(k, known, np.log(by_size[known]))
+    if low < high:  # a size that was not asked continues the line
+        logs[:low] = logs[low] + (k[:low] - low) * (logs[low + 1] - logs[low])
+        logs[high:] = logs[high] + (k[high:] - high) * (logs[high] - logs[high - 1])
+    counts = np.exp(logs + log_subsets(p))
     none, one = counts.sum(), counts @ k / p
     two = counts @ (k * (k - 1)) / (p * max(p - 1, 1))
     whole = (one - two) * np.eye(p) + two

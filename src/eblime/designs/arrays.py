@@ -78,14 +78,27 @@ def _once(half: IntArray) -> IntArray:
 
 
 def _half_arrays(rng: np.random.Generator, p: int) -> Iterator[IntArray]:
-    """One mask of each pair, block after block, (2^m, p): array after array, without end."""
+    """One mask of each pair, block after block, (2^m, p): array after array, without end.
+
+    Few features get columns in which no pair of a block comes twice, from eight features on no pair
+    of the array.
+    """
     m = max(_FEWEST_BITS, (p - 1).bit_length())
     forms, n = quadratic_forms(m), 2**m
     while True:
-        columns, flips = rng.permutation(n)[:p], rng.integers(0, 2, size=p)
-        for number in rng.permutation(len(forms)):
-            signs = forms[number, columns] ^ flips
-            yield _parity(rng.permutation(n)[:, None] & columns) ^ signs
+        columns, order = rng.permutation(n)[:p], rng.permutation(len(forms))
+        flips = rng.integers(0, 2, size=p)
+        blocks = (
+            _parity(rng.permutation(n)[:, None] & columns) ^ forms[number, columns] ^ flips
+            for number in order
+        )
+        if not 5 <= p <= 10:
+            yield from blocks
+            continue
+        found = list(blocks)
+        first = np.concatenate(found[: 1 if p < 8 else None])
+        if len(_once(first)) == len(first):
+            yield from found
 
 
 def _parity(numbers: IntArray) -> IntArray:
