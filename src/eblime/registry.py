@@ -46,9 +46,8 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     },
     "designs": {
         "bernoulli": "eblime.designs.masks:bernoulli",
+        "orthogonal": "eblime.designs.arrays:orthogonal",
         "paired": "eblime.designs.masks:paired",
-        "screening": "eblime.designs.masks:screening",
-        "stratified": "eblime.designs.masks:stratified",
         "leverage": "eblime.designs.masks:leverage",
         "focused": "eblime.family.focused:Focused",
         "exhaustive": "eblime.designs.masks:exhaustive",
