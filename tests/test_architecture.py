@@ -57,7 +57,7 @@ ALLOWED = {
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
-        *("_threads", "narwhals", "numpy", "pandas", "scipy", "skimage"),
+        *("_threads", "narwhals", "numpy", "pandas", "ruptures", "scipy", "skimage"),
         "tifffile",
     },
     "models": {
