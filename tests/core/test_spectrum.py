@@ -141,7 +141,7 @@ def test_unequal_weights_do_not_move_the_posterior(rng):
 
 
 def precise_posterior(masks, scores, weights):
-    """The law of beta by `EBLIME(local=False, finite=False)`, from a spectrum computed in 80 digits."""
+    """The law of beta with a common ridge, from a spectrum computed in 80 digits."""
     mean = np.average(scores, weights=weights)
     unit = np.sqrt(np.average((scores - mean) ** 2, weights=weights))
     basis, d, k, residual = paper.precise_spectrum(masks, scores, weights)
