@@ -119,7 +119,6 @@ def read_checked(file: Location, run: str = "") -> bytes:
 
 
 def _digest(run: str, stem: str, content: bytes) -> str:
-    """The first 16 digits of the SHA-256 digest."""
     return hashlib.sha256(f"{run} {stem} ".encode() + content).hexdigest()[:16]
 
 
@@ -242,7 +241,6 @@ def rows_of_input(
 
 
 def _message(error: BaseException) -> str:
-    """Type and message of an error on one line."""
     text = " ".join(str(error).split()) or "no message"
     return printable(f"{type(error).__name__}: {text}")
 
@@ -303,7 +301,6 @@ def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[st
 
 
 def _column(rows: Rows, name: str, kind: str) -> Any:
-    """A column as an Arrow array; None becomes null, and NaN stays."""
     pa, _ = arrow()
     values: list[Any] = []
     for block in rows:

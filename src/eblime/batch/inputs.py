@@ -67,7 +67,6 @@ def as_inputs(
 
 
 def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterator[Any]:
-    """Inputs that are stored in files."""
     kind = location.kind()
     if kind == "nothing":
         raise FileNotFoundError(f"`inputs`: no folder or file {str(location)!r} exists.")
@@ -106,7 +105,6 @@ def is_large(value: Any) -> bool:
 
 
 def _digest(value: Any) -> str:
-    """A digest of an input, or of a whole table; that of a file is about its content."""
     if isinstance(value, os.PathLike):
         path = Path(value)
         value = path.read_bytes() if path.is_file() else os.fsencode(path)
@@ -231,7 +229,6 @@ class Chunks:
         return values.iloc[row] if is_frame(values) else values[row]
 
     def _find(self, number: int) -> tuple[Any, int]:
-        """The inputs of a chunk, and the position of an input in it."""
         chunk = bisect_right(self.starts, number) - 1
         return _read_chunk(*self.chunks[chunk], self.fingerprint), number - self.starts[chunk]
 
@@ -285,7 +282,6 @@ Inputs = Listed | Files | Chunks  # that can be read by number
 
 
 def _csv(location: Location) -> Iterator[Any]:
-    """The rows of a table as one frame, so that each column has one dtype."""
     from eblime._pandas import read_csv
 
     with location.stream() as stream:
@@ -401,7 +397,6 @@ _DECODE: dict[str, Callable[[bytes], Any]] = {
 
 
 def _table(pa: Any, column: str, values: Any) -> Any:
-    """Inputs as columns, or as the bytes of one column."""
     if column:
         return pa.table({column: pa.array(values, type=pa.binary())})
     if is_frame(values):

@@ -265,14 +265,12 @@ def _predict(worker: Worker, number: int, target: int) -> Any:
 
 
 def _explain_again(worker: Worker, number: int) -> Any:
-    """The importances of an input."""
     session = worker.begin(number)
     run(session, progress=False)
     return np.concatenate([found.posterior.mean for found in explanations(session).values()])
 
 
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
-    """The result of a call, or its error."""
     try:
         return call(*args)
     except Exception as error:

@@ -131,7 +131,6 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
 
 
 def _pack(job: Job, dumps: Callable[[Job], bytes]) -> bytes:
-    """A run as it is sent to other processes."""
     if on_gpu(job.explainer):
         raise TypeError(
             "`explainer` must not hold a network on a GPU if it is sent to other processes; "
@@ -315,9 +314,8 @@ class _Process:
         code = self._process.exitcode
         if code is None or code >= 0:
             return f"exit code {code}"
-        known = {int(entry): entry.name for entry in signal.Signals}
-        hint = ", perhaps out of memory" if known.get(-code) == "SIGKILL" else ""
-        return f"signal {known.get(-code, -code)}{hint}"
+        hint = ", perhaps out of memory" if -code == signal.SIGKILL else ""
+        return f"{signal.strsignal(-code)}, signal {-code}{hint}"
 
     def kill(self) -> None:
         """End the process at once; an unfinished part is done again."""
