@@ -157,7 +157,7 @@ class Files:
     """The files of a folder, sorted by name."""
 
     folder: Location
-    names: Sequence[str]
+    names: Any  # a pyarrow array: millions of names are sent to every worker
     fingerprint: str  # of names and sizes, and of contents unless they are large or remote
     read: Callable[..., Any] | None = None  # (path or open file, name=) -> input
 
@@ -166,7 +166,7 @@ class Files:
 
     def name(self, number: int) -> str:
         """The file name, relative to the folder."""
-        return self.names[number]
+        return os.fsdecode(self.names[number].as_py())
 
     def get(self, number: int) -> Any:
         """The content of a .txt file; else what `read` makes of the path, or of an open file."""
@@ -187,6 +187,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
     if not sizes:
         either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
         raise ValueError(f"The folder {str(folder)!r} has no file that ends in {either}.")
+    pa, _ = arrow()
     found = hashlib.sha256()
     whole = folder.local_path is not None and sum(sizes.values()) <= _READ_WHOLE
     for name, size in sizes.items():
@@ -198,7 +199,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
                 continue
     return Files(
         folder=folder,
-        names=tuple(sizes),
+        names=pa.array([os.fsencode(name) for name in sizes], type=pa.large_binary()),
         fingerprint=found.hexdigest()[:16],
     )
 
