@@ -406,7 +406,7 @@ def test_changed_settings_of_a_created_explainer_are_detected(tmp_path, monkeypa
     eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
     part_file(tmp_path / "r", 1).unlink()
     for name, message in (
-        ("MASKS", "created with n_masks=60; this call has n_masks=61"),
+        ("MASKS", "created with n_masks='60'; this call has n_masks='61'"),
         ("ROWS", "created with background="),
     ):
         monkeypatch.setattr(many, name, {"MASKS": 61, "ROWS": ROWS[:20]}[name])

@@ -37,9 +37,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 # columns that are known, for each explanation or failed input: one value, an array, or a list
 Rows = list[dict[str, Any]]
-SCHEMA = 2
+SCHEMA = 3
 _READERS = 8  # parts read at a time
-_METADATA = b"eblime"  # metadata of a part: the settings of its explainer
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
 _HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link must not stand for
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
@@ -120,7 +119,6 @@ def read_checked(file: Location, run: str = "") -> bytes:
 
 
 def _digest(run: str, stem: str, content: bytes) -> str:
-    """The first 16 digits of the SHA-256 digest."""
     return hashlib.sha256(f"{run} {stem} ".encode() + content).hexdigest()[:16]
 
 
@@ -129,48 +127,49 @@ def _digest(run: str, stem: str, content: bytes) -> str:
 
 def check_manifest(
     folder: Location, settings: Mapping[str, Any], *, new_inputs: bool = False
-) -> str:
-    """Write the manifest, or check that the run was created with these settings; returns its id.
+) -> tuple[str, dict[str, Any]]:
+    """Write the manifest, or check that the run was created with these settings.
 
-    The settings of a run without finished parts are replaced. With `new_inputs` the inputs may
-    differ, as long as their number is the same.
+    Returns the id of the run and its settings. The settings of a run without finished parts are
+    replaced. With `new_inputs` the inputs may differ, as long as their number is the same. The
+    explainer's settings and the name of its model may be None, for unknown.
     """
-    wanted = json.loads(json.dumps(dict(settings)))
+    wanted: dict[str, Any] = json.loads(json.dumps(dict(settings)))
     remove_leftovers(folder)
-    begun = part_files(folder)
-    if begun and (folder / "manifest.json").kind() == "nothing":
+    if not part_files(folder):
+        run = digest_of(wanted)[:16]
+        write_manifest(folder, run, wanted)
+        return run, wanted
+    if (folder / "manifest.json").kind() == "nothing":
         raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
-    found = read_manifest(folder) if begun else {}
-    known = found.get("settings", {})
-    if begun and None in (known.get("model"), wanted["model"]):  # compared by what it returns
-        known["model"] = wanted["model"]
-    if new_inputs and begun:
+    found = read_manifest(folder)
+    known = found["settings"]
+    for name in ("explainer", "model"):
+        if None in (known.get(name), wanted[name]):
+            wanted[name] = known.get(name)
+    if new_inputs and known["inputs"] != wanted["inputs"]:
         known["inputs"] = wanted["inputs"]
-    run = str(found.get("run") or digest_of(wanted)[:16])
-    if not begun or (new_inputs and known == wanted):
-        (folder / "manifest.json").write(_as_bytes(wanted, run))
-        return run
-    for name in sorted({*known, *wanted}):
-        if known.get(name) != wanted.get(name):
-            what, before, now = _difference(name, known.get(name), wanted.get(name))
+        refuse_difference(folder, known, wanted)
+        write_manifest(folder, found["run"], wanted)
+    refuse_difference(folder, known, wanted)
+    return found["run"], wanted
+
+
+def refuse_difference(folder: Location, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse settings that are not those of the run."""
+    for name in sorted({*before, *now}):
+        one, other = before.get(name), now.get(name)
+        if isinstance(one, dict) and isinstance(other, dict):
+            refuse_difference(folder, one, other)
+        elif one != other:
             raise ValueError(
-                f"{folder} was created with {what}={before!r}; this call has {what}={now!r}. Use "
+                f"{folder} was created with {name}={one!r}; this call has {name}={other!r}. Use "
                 "another folder, or the settings of the run."
             )
-    return run
 
 
-def _difference(name: str, before: Any, now: Any) -> tuple[str, Any, Any]:
-    """The setting that differs; of a dictionary, its first item that differs."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for item in sorted({*before, *now}):
-            if before.get(item) != now.get(item):
-                return item, before.get(item), now.get(item)
-    return name, before, now
-
-
-def _as_bytes(settings: Mapping[str, Any], run: str) -> bytes:
-    """The manifest of a run with these settings."""
+def write_manifest(folder: Location, run: str, settings: Mapping[str, Any]) -> None:
+    """Write the manifest of a run with these settings."""
     packages = ("numpy", "scipy", "pyarrow")
     manifest = {
         "schema": SCHEMA,
@@ -182,7 +181,8 @@ def _as_bytes(settings: Mapping[str, Any], run: str) -> bytes:
             **{name: version(name) for name in packages},
         },
     }
-    return (json.dumps(with_checksum(manifest), indent=1) + "\n").encode()
+    content = json.dumps(with_checksum(manifest), indent=1) + "\n"
+    (folder / "manifest.json").write(content.encode())
 
 
 def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,7 +241,6 @@ def rows_of_input(
 
 
 def _message(error: BaseException) -> str:
-    """Type and message of an error on one line."""
     text = " ".join(str(error).split()) or "no message"
     return printable(f"{type(error).__name__}: {text}")
 
@@ -302,7 +301,6 @@ def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[st
 
 
 def _column(rows: Rows, name: str, kind: str) -> Any:
-    """A column as an Arrow array; None becomes null, and NaN stays."""
     pa, _ = arrow()
     values: list[Any] = []
     for block in rows:
@@ -351,19 +349,12 @@ def remove_leftovers(folder: Location) -> None:
             file.unlink(missing_ok=True)
 
 
-def write_part(
-    folder: Location,
-    run: str,
-    part: int,
-    rows: Rows,
-    about: Mapping[str, str],
-) -> None:
-    """Write a part, with the settings of its explainer."""
+def write_part(folder: Location, run: str, part: int, rows: Rows) -> None:
+    """Write the rows of a part."""
     pa, pq = arrow()
-    schema = part_schema().with_metadata({_METADATA: json.dumps(dict(about))})
     arrays = [_column(rows, name, kind) for name, kind in COLUMNS]
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), sink)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=part_schema()), sink)
     write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes(), run)
 
 
@@ -384,13 +375,6 @@ def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
             f"{about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
         )
     return file.read(columns, use_threads=False)
-
-
-def read_part(folder: Location, run: str, name: str) -> tuple[Any, dict[str, str]]:
-    """The rows of a part as a frame, and the settings of its explainer."""
-    table = read_table(folder, run, name)
-    about = json.loads((table.schema.metadata or {}).get(_METADATA, b"{}"))
-    return table.to_pandas(use_threads=False), about
 
 
 def map_ahead(

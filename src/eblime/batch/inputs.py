@@ -67,7 +67,6 @@ def as_inputs(
 
 
 def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterator[Any]:
-    """Inputs that are stored in files."""
     kind = location.kind()
     if kind == "nothing":
         raise FileNotFoundError(f"`inputs`: no folder or file {str(location)!r} exists.")
@@ -106,7 +105,6 @@ def is_large(value: Any) -> bool:
 
 
 def _digest(value: Any) -> str:
-    """A digest of an input, or of a whole table; that of a file is about its content."""
     if isinstance(value, os.PathLike):
         path = Path(value)
         value = path.read_bytes() if path.is_file() else os.fsencode(path)
@@ -159,7 +157,7 @@ class Files:
     """The files of a folder, sorted by name."""
 
     folder: Location
-    names: Sequence[str]
+    names: Any  # a pyarrow array: millions of names are sent to every worker
     fingerprint: str  # of names and sizes, and of contents unless they are large or remote
     read: Callable[..., Any] | None = None  # (path or open file, name=) -> input
 
@@ -168,7 +166,7 @@ class Files:
 
     def name(self, number: int) -> str:
         """The file name, relative to the folder."""
-        return self.names[number]
+        return os.fsdecode(self.names[number].as_py())
 
     def get(self, number: int) -> Any:
         """The content of a .txt file; else what `read` makes of the path, or of an open file."""
@@ -189,6 +187,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
     if not sizes:
         either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
         raise ValueError(f"The folder {str(folder)!r} has no file that ends in {either}.")
+    pa, _ = arrow()
     found = hashlib.sha256()
     whole = folder.local_path is not None and sum(sizes.values()) <= _READ_WHOLE
     for name, size in sizes.items():
@@ -200,7 +199,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
                 continue
     return Files(
         folder=folder,
-        names=tuple(sizes),
+        names=pa.array([os.fsencode(name) for name in sizes], type=pa.large_binary()),
         fingerprint=found.hexdigest()[:16],
     )
 
@@ -231,7 +230,6 @@ class Chunks:
         return values.iloc[row] if is_frame(values) else values[row]
 
     def _find(self, number: int) -> tuple[Any, int]:
-        """The inputs of a chunk, and the position of an input in it."""
         chunk = bisect_right(self.starts, number) - 1
         return _read_chunk(*self.chunks[chunk], self.fingerprint), number - self.starts[chunk]
 
@@ -285,7 +283,6 @@ Inputs = Listed | Files | Chunks  # that can be read by number
 
 
 def _csv(location: Location) -> Iterator[Any]:
-    """The rows of a table as one frame, so that each column has one dtype."""
     from eblime._pandas import read_csv
 
     with location.stream() as stream:
@@ -401,7 +398,6 @@ _DECODE: dict[str, Callable[[bytes], Any]] = {
 
 
 def _table(pa: Any, column: str, values: Any) -> Any:
-    """Inputs as columns, or as the bytes of one column."""
     if column:
         return pa.table({column: pa.array(values, type=pa.binary())})
     if is_frame(values):

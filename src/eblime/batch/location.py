@@ -46,7 +46,6 @@ class Location:
         return Location(f"{head}/{name}{query}")
 
     def _split(self) -> tuple[str, str]:
-        """The address without the settings of its store, and the settings."""
         head, mark, query = self.address.partition("?")
         return (head, mark + query) if "://" in head else (self.address, "")
 

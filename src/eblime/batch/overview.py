@@ -136,7 +136,6 @@ def _listed(run: Run, entries: Any) -> Any:
 
 
 def _with_value(name: str, value: str | None) -> str:
-    """A feature and its value, if it has one; numbers with a point are shortened."""
     if not isinstance(value, str):
         return name
     with suppress(ValueError):

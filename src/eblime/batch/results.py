@@ -126,7 +126,6 @@ class Run:
         return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
 
     def _tables(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """Some columns of the finished parts, at least one, as Arrow tables."""
         files = part_files(self.location).values()
         if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
@@ -414,7 +413,6 @@ def _fit_features(rng: np.random.Generator, rows: Any) -> Found:
 
 
 def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
-    """The columns that decide the groups, and a function from rows to the group of each."""
     if by is None:
         return [], lambda rows: "all"
     if isinstance(by, str):

@@ -25,6 +25,7 @@ from eblime.batch.folder import (
     read_manifest,
     refuse_links,
     remove_leftovers,
+    write_manifest,
     write_part,
 )
 from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
@@ -140,10 +141,8 @@ def explain_many(
     check_max_masks(max_masks, rule)
     created = isinstance(explainer, BaseExplainer)
     settings: dict[str, Any] = {
-        # those that a function chooses are stored with every part, and compared by the workers
-        "explainer": explainer_settings(explainer)
-        if created
-        else {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)},
+        # those that a function chooses are known when the first part is done
+        "explainer": explainer_settings(explainer) if created else None,
         "model": model_name(explainer.model, explainer.loop.calls.cache) if created else None,
         "targets": _plain_targets(targets),
         "seed": int(seed),
@@ -165,7 +164,7 @@ def explain_many(
         stored = store_inputs(given, folder) if isinstance(given, Iterator) else given
         size = part_size or _part_size(folder, stored)
         settings |= {"count": len(stored), "inputs": stored.fingerprint, "part_size": size}
-        run = check_manifest(folder, settings, new_inputs=retry)
+        run, settings = check_manifest(folder, settings, new_inputs=retry)
         done, files = done_parts(folder, run, part_count(settings)), part_files(folder)
         for part in [part for part, failed in done.items() if retry and failed]:
             (folder / files.pop(part)).remove()
@@ -203,7 +202,9 @@ def _finish(
                 for result in chain([None], results):  # first without any
                     if result is not None:
                         part, rows, about = result
-                        write_part(job.folder, job.run, part, rows, about)
+                        if not (job.resumed or finished):
+                            write_manifest(job.folder, job.run, {**job.settings, **about})
+                        write_part(job.folder, job.run, part, rows)
                         finished += len(part_numbers(job.settings, part))
                         failed += count_failures(rows)
                     show(finished, failed)

@@ -27,7 +27,8 @@ from eblime.batch.folder import (
     map_ahead,
     part_files,
     part_numbers,
-    read_part,
+    read_table,
+    refuse_difference,
     rows_of_input,
 )
 from eblime.batch.inputs import Inputs
@@ -79,7 +80,7 @@ class Worker:
 
     job: Job
     explainer: BaseExplainer
-    about: Mapping[str, str]  # the settings of the explainer
+    about: Mapping[str, Any]  # `explainer`, its settings, and `model`, the name of its model
     loop: LoopSettings  # with batch sizes that do not depend on the machine
 
     @classmethod
@@ -95,11 +96,16 @@ class Worker:
         check_targets(job.settings["targets"], explainer.labels)
         limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
-        about = explainer_settings(explainer)
-        if (name := model_name(explainer.model, loop.calls.cache)) is not None:
-            about["model"] = name
+        about = {
+            "explainer": explainer_settings(explainer),
+            "model": model_name(explainer.model, loop.calls.cache),
+        }
         worker = cls(job=job, explainer=explainer, about=about, loop=loop)
         if job.resumed:
+            known = {name: job.settings[name] for name in about}
+            if None in (known["model"], about["model"]):
+                known["model"] = about["model"]
+            refuse_difference(job.folder, known, about)
             _compare_model(worker)
         return worker
 
@@ -189,7 +195,7 @@ class Worker:
 
 
 def _compare_model(worker: Worker) -> None:
-    """Refuse an explainer or a model that differs from the one of the first and last part.
+    """Refuse a model that differs from the one of the first and last part.
 
     The model is asked about a few inputs, and must answer at least once. If its name and that of
     the model of the run are not known, one input is explained again. This also compares what the
@@ -198,19 +204,12 @@ def _compare_model(worker: Worker) -> None:
     calls = replace(worker.loop.calls, cache=None)
     job, worker = worker.job, replace(worker, loop=replace(worker.loop, calls=calls))
     files = [*part_files(job.folder).values()]
-    answers, certain = [], True
+    answers, certain = [], None not in (job.settings["model"], worker.about["model"])
     for name in dict.fromkeys([*files[:1], *files[-1:]]):
         try:
-            table, about = read_part(job.folder, job.run, name)
+            table = read_table(job.folder, job.run, name).to_pandas(use_threads=False)
         except (OSError, ValueError):  # a damaged part is done again
             continue
-        for setting in sorted({*about, *worker.about}):
-            before, now = about.get(setting), worker.about.get(setting)
-            if before != now and not (setting == "model" and None in (before, now)):
-                raise ValueError(
-                    f"{job.folder} was created with {setting}={before}; this call has "
-                    f"{setting}={now}. Use another folder, or the explainer of the run."
-                )
         good = table[table["error"].isna()]
         first = good[good["input"] == good["input"].min()]
         size = float((first["mean"].abs() + 0.1 * first["prediction"].abs()).max())
@@ -219,8 +218,8 @@ def _compare_model(worker: Worker) -> None:
             ask = partial(_predict, worker, int(row.input), int(row.target))
             what = f"prediction for {row.name!r}"
             answers.append(_is_same(worker, what, np.array([row.prediction]), ask, allowed))
-        if certain and len(first) and None in (about.get("model"), worker.about.get("model")):
-            certain = False
+        if not certain and len(first):
+            certain = True
             allowed = _NEAR * float(max(first["mean"].abs().max(), first["sd"].max()))
             allowed += _DIGITS * float(first["prediction"].abs().max())
             ask = partial(_explain_again, worker, int(first["input"].iloc[0]))
@@ -266,14 +265,12 @@ def _predict(worker: Worker, number: int, target: int) -> Any:
 
 
 def _explain_again(worker: Worker, number: int) -> Any:
-    """The importances of an input."""
     session = worker.begin(number)
     run(session, progress=False)
     return np.concatenate([found.posterior.mean for found in explanations(session).values()])
 
 
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
-    """The result of a call, or its error."""
     try:
         return call(*args)
     except Exception as error:

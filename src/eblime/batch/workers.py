@@ -35,7 +35,7 @@ from eblime.batch.worker import Job, Worker, on_gpu
 from eblime.explainers.base import BaseExplainer
 
 Count = int | Literal["auto"]
-Done = tuple[int, Rows, Mapping[str, str]]  # a part, its rows, the settings of its explainer
+Done = tuple[int, Rows, Mapping[str, Any]]  # a part, its rows, and `Worker.about`
 TRIES = 3  # deaths of workers that were starting
 GROWTH = 1 << 30  # bytes that a worker may grow after its first task before it is replaced
 _LOOK = 0.5  # seconds between checks for workers that are late
@@ -131,7 +131,6 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
 
 
 def _pack(job: Job, dumps: Callable[[Job], bytes]) -> bytes:
-    """A run as it is sent to other processes."""
     if on_gpu(job.explainer):
         raise TypeError(
             "`explainer` must not hold a network on a GPU if it is sent to other processes; "
@@ -166,7 +165,7 @@ class _Lane:
         self._alone = alone  # set if parts need longer than the timeout, though no input does
         self._worker: Handle | None = None
         self._closed = False
-        self.about: Mapping[str, str] = {}  # the settings of the explainer
+        self.about: Mapping[str, Any] = {}
         self._memory = 0  # bytes held after the first task
 
     def do_part(self, part: int) -> Rows:
@@ -248,8 +247,8 @@ class _Server:
     def __init__(self, path: Sequence[str] = ()) -> None:
         sys.path += [entry for entry in path if entry not in sys.path]  # of the user's script
 
-    def begin(self, packed: bytes, threads: int) -> dict[str, str]:
-        """Create the explainer; returns its settings."""
+    def begin(self, packed: bytes, threads: int) -> Mapping[str, Any]:
+        """Create the explainer; returns what is known of it."""
         limit_threads(threads)
         try:
             self._worker = Worker.start(pickle.loads(packed))
@@ -257,7 +256,7 @@ class _Server:
             text = str(error) or type(error).__name__
             raise RuntimeError(f"The explainer cannot be created in a worker: {text}") from None
         limit_threads(threads)  # for libraries that the model has loaded, too
-        return dict(self._worker.about)
+        return self._worker.about
 
     def do_part(self, part: int) -> tuple[Rows, int]:
         """The rows of a part, and the bytes held."""
@@ -315,9 +314,8 @@ class _Process:
         code = self._process.exitcode
         if code is None or code >= 0:
             return f"exit code {code}"
-        known = {int(entry): entry.name for entry in signal.Signals}
-        hint = ", perhaps out of memory" if known.get(-code) == "SIGKILL" else ""
-        return f"signal {known.get(-code, -code)}{hint}"
+        hint = ", perhaps out of memory" if -code == signal.SIGKILL else ""
+        return f"{signal.strsignal(-code)}, signal {-code}{hint}"
 
     def kill(self) -> None:
         """End the process at once; an unfinished part is done again."""
