@@ -50,8 +50,8 @@ def as_inputs(
         if os.path.realpath(str(location)) == os.path.realpath(str(apart_from)):
             raise ValueError(f"`out` must not be the folder of the inputs, {str(location)!r}.")
         return _from_files(location, endings)
-    if isinstance(given, Stream) or hasattr(type(given), "fingerprint"):  # read by number
-        known: Inputs | Stream = given
+    if hasattr(type(given), "fingerprint"):  # can be read by number already
+        known: Inputs = given
         return known
     if hasattr(given, "shape") or isinstance(given, Sequence):
         found = Listed(values=given.tocsr() if hasattr(given, "tocsr") else given)
