@@ -166,9 +166,9 @@ class Source:
             first=known,
             answers=(known,),
             replies=() if opening is None else (replace(opening, columns=columns, calls=0),),
-            expected=settings.n_masks,
+            expected=settings.masks_for(),
         )
-        design = _More(design=_larger_design(settings, state), total=settings.n_masks)
+        design = _More(design=_larger_design(settings, state), total=settings.masks_for())
         session = Session(state, design)
         run(session, progress)
         (found,) = explanations(session).values()
@@ -209,14 +209,14 @@ def _generator(answers: Answers) -> np.random.Generator:
 def _larger_design(settings: LoopSettings, state: State) -> Any:
     design: Any = as_design(
         settings.design,
-        settings.n_masks,
+        settings.masks_for(),
         state.first.n_features,
         exact=False,
         method=settings.method,
         kernel=settings.kernel,
     )
     sized = is_dataclass(design) and "n_masks" in {entry.name for entry in fields(design)}
-    return replace(design, n_masks=settings.n_masks) if sized else design
+    return replace(design, n_masks=settings.masks_for()) if sized else design
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

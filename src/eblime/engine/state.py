@@ -115,7 +115,7 @@ class State:
             expected=max(self.expected, total),
             before=np.stack(scores, axis=1) if scores else None,
             budget=None if most is None else most - sum(reply.calls for reply in self.replies),
-            least=max(0, min(self.settings.n_masks, self.first.n_features + 2) - known),
+            least=max(0, min(self.settings.masks_for(), self.first.n_features + 2) - known),
         )
 
     def append(self, reply: Reply) -> State:
