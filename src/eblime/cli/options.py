@@ -238,7 +238,7 @@ def _checked_options(domain: Domain, command: Command, shared: Sequence[Option])
 def option_of(option: Option) -> click.Option:
     """An option as click takes it; `names` of the registry are listed and completed."""
     kind: Any = option.type  # not click.Path, which looks at the file: a manifest may name any
-    names = registry.names(option.names) if option.names else ()  # type: ignore[arg-type]
+    names = registry.names(option.names) if option.names else ()
     if option.choices:
         kind = click.Choice(option.choices)
     elif option.minimum is not None:

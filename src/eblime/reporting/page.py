@@ -256,7 +256,6 @@ _DESIGNS = {
     "stratified": "random pairs of opposites, each size as often as it occurs among all masks",
     "leverage": "random pairs of opposites, all sizes equally often, with weights that correct it",
     "focused": "pairs of opposites, preferably where the prediction is uncertain",
-    "information": "pairs of opposites, preferably those that narrow the intervals most",
     "adaptive": "pairs of opposites, chosen in rounds where they narrow the intervals most",
     "exhaustive": "all possible masks",
     "sizes": "first how many features to hide, then which ones, both uniformly",
