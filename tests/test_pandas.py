@@ -9,7 +9,7 @@ import pytest
 import eblime
 from eblime import _pandas
 from eblime.batch.inputs import as_inputs
-from eblime.cli.tabular import read_table
+from eblime.cli.kinds import read_table
 
 
 def word_explanation():

@@ -34,7 +34,7 @@ from eblime.batch.folder import (
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location, arrow
 from eblime.engine.cache import model_name
-from eblime.engine.drive import Inline, ask, drive, group_size, run, score_of_input
+from eblime.engine.drive import Inline, drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
@@ -181,7 +181,7 @@ class Worker:
 
         together = ahead or group_size(self.loop)
         keeps = lambda error: isinstance(error, Exception)  # noqa: E731
-        ends = drive(sessions(), ask, together=together, pool=pool, keeps=keeps)
+        ends = drive(sessions(), together=together, pool=pool, keeps=keeps)
         for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [[]]):
             yield from found
             while unread:
