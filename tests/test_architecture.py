@@ -95,7 +95,7 @@ ALLOWED = {
     },
     # replacements of other libraries
     "compat": {
-        *("_checks", "_files", "_lazy", "_types", "_warn", "answers", "domains", "engine"),
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_warn", "domains"),
         *("explainers", "kernels", "laws", "methods", "plot", "posterior", "protocols"),
         *("reporting", "results", "IPython", "matplotlib", "numpy", "scipy", "skimage"),
         *("sklearn",),
@@ -107,17 +107,8 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "compat", "designs"),
-        *(
-            "domains",
-            "engine",
-            "explainers",
-            "kernels",
-            "laws",
-            "posterior",
-            "protocols",
-            "results",
-        ),
+        *("_checks", "_lazy", "_pandas", "_types", "answers", "designs", "domains", "engine"),
+        *("explainers", "kernels", "laws", "methods", "posterior", "protocols", "results"),
         *("stopping", "numpy", "scipy"),
     },
     # many inputs, measures, example data, the command line
@@ -138,7 +129,7 @@ ALLOWED = {
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
         *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
-        *("numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
+        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {

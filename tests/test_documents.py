@@ -281,8 +281,8 @@ def functions_of(found):
 
 
 # What they return depends on the caller's model or input, or on the version of a package.
-UNTYPED = {"discretize", "find", "input_of", "inputs", "renderer", "resolve", "to_arviz"}
-UNTYPED |= {"input_again", "read", "undiscretize"}
+UNTYPED = {"find", "input_of", "inputs", "renderer", "resolve", "to_arviz"}
+UNTYPED |= {"input_again", "read"}
 
 
 def test_public_functions_declare_what_they_return():

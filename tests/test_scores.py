@@ -1,5 +1,7 @@
 """Boxes of detectors and regions of label maps as targets."""
 
+import base64
+import io
 import json
 import warnings
 from dataclasses import replace
@@ -7,9 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from PIL import Image
 
 import eblime
-from eblime.reporting.views import _target_border, thumbnail
+from eblime.plot.maps import target_mask
+from eblime.reporting.views import thumbnail
 from eblime.scores import Box, Region, overlap, parse_score
 
 torch = pytest.importorskip("torch")
@@ -418,9 +422,15 @@ def _is_mark(entry):
 def test_thumbnails_outline_the_target(model, target):
     """The border of the red square, and nothing outside it."""
     e = explainer(model).explain(photo(), target=target)
-    border = _target_border(e, 32, 32)
+    pictures = []
+    for shown in (e, replace(e, target=9)):
+        kind, _, code = thumbnail(shown).partition(";base64,")
+        pictures.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(code)))).astype(int))
+    changed = np.abs(pictures[0] - pictures[1]).max(axis=-1)
 
-    assert border[8:16, 8:16].sum() == 28
-    assert border.sum() == 28
-    assert thumbnail(e).startswith("data:image/jpeg")
-    assert not _target_border(replace(e, target=9), 32, 32).any()
+    assert kind == "data:image/jpeg"
+    assert changed[8, 8:16].min() > 60
+    assert changed[10:14, 10:14].mean() < changed[8:16, 8:16].mean()
+    assert changed[:, 18:].max() < 20
+    assert target_mask(e).sum() == 64
+    assert target_mask(replace(e, target=9)) is None

@@ -5,7 +5,7 @@ Each check returns the cleaned value or raises; code behind them does not check 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -165,3 +165,19 @@ def _check_range(name: str, array: FloatArray, *, smallest: float = 0.0) -> None
         value = array[tuple(bad[0])]
         limit = f", at most {HUGE:g} in size" if np.isfinite(value) else ""
         raise ValueError(f"`{name}` must be finite{limit}; got {value} at {place}.")
+
+
+def check_names(name: str, names: Iterable[object], count: int) -> list[str]:
+    """Return names as strings; refuse any other number of them, and two that are equal."""
+    found = [] if isinstance(names, str) else [str(each) for each in names]
+    if len(found) != count or len(set(found)) < count:
+        raise ValueError(f"`{name}` must be {count} different names; got {names!r:.80}.")
+    return found
+
+
+def check_text(name: str, value: object, *, empty: bool = True) -> None:
+    """Refuse what is not a string, and one without a visible character if it must not be empty."""
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be a string; got {type(value).__name__}.")
+    if not (empty or value.strip()):
+        raise ValueError(f"`{name}` must not be empty.")

@@ -46,12 +46,10 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     },
     "designs": {
         "bernoulli": "eblime.designs.masks:bernoulli",
+        "orthogonal": "eblime.designs.arrays:orthogonal",
         "paired": "eblime.designs.masks:paired",
-        "screening": "eblime.designs.masks:screening",
-        "stratified": "eblime.designs.masks:stratified",
         "leverage": "eblime.designs.masks:leverage",
         "focused": "eblime.family.focused:Focused",
-        "information": "eblime.family.focused:Information",
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",
@@ -86,7 +84,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "dependence": "eblime.plot.runs:dependence",
     },
     "systems": {  # relatives of LIME that ask the model in their own way
-        "averaged-lime": "eblime.family.systems:AveragedLIME",
         "dlime": "eblime.family.systems:DLIME",
         "dmm-men": "eblime.family.mixture:DMMMEN",
         "s-lime": "eblime.family.systems:SLIME",
@@ -100,14 +97,14 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "interactions": "eblime.plot.maps:interaction_map",
         "detection": "eblime.plot.charts:detection",
     },
-    # by domain: `explainers.image.ImageExplainer`, `reporting.views.image_view`, `cli.image`
+    # by domain: `explainers.image.ImageExplainer`, `reporting.views.image_view`, `cli.kinds.IMAGE`
     "explainers": {
         name: f"eblime.explainers.{name}:{name.capitalize()}Explainer" for name in _DOMAINS
     },
     "views": {  # the page of a row shows its table alone
         name: f"eblime.reporting.views:{name}_view" for name in _DOMAINS if name != "tabular"
     },
-    "commands": {name: f"eblime.cli.{name}:COMMAND" for name in _DOMAINS},
+    "commands": {name: f"eblime.cli.kinds:{name.upper()}" for name in _DOMAINS},
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 

@@ -221,7 +221,7 @@ class Explanation:
             chosen = chosen.with_kernel(own_kernel(self))
         generator = as_generator(rng)
         state = generator.bit_generator.state
-        fitted = fit_each(chosen, generator, [self.answers], exhaustive=self.exhaustive)
+        fitted = fit_each(chosen, generator, [self.answers])
         return dataclasses.replace(
             self,
             generator=state,

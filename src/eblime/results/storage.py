@@ -186,11 +186,11 @@ def _explanation(tree: Any) -> Explanation:
     checks.check_fields(summary, _SUMMARY, "`summary.")
     exhaustive, generator = tree["exhaustive"] is True, tree["generator"]
     lost = tree["draws"] is not None and generator is None  # draws that cannot be made again
-    quick = method is not None and is_quick(method, answers, exhaustive=exhaustive) and not lost
+    quick = method is not None and is_quick(method, answers) and not lost
     if not quick:
         posterior = _stored_posterior(answers, summary, tree["draws"], exhaustive=exhaustive)
     else:
-        (posterior,) = fit_each(method, _generator_in(generator), [answers], exhaustive=exhaustive)
+        (posterior,) = fit_each(method, _generator_in(generator), [answers])
         if not isinstance(posterior.held_out, float) and summary["r2_held_out"] is not None:
             known = HeldOut.known(summary["r2_held_out"])
             posterior = dataclasses.replace(posterior, held_out=known)
@@ -407,7 +407,7 @@ def _draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] 
     law = post.law.drawn if isinstance(post.law, StoredLaw) else post.law
     ours = encoded and type(method).__module__.startswith("eblime.")
     repeatable = explanation.generator is not None or not isinstance(law, DrawsLaw)
-    quick = is_quick(method, explanation.answers, exhaustive=explanation.exhaustive)
+    quick = is_quick(method, explanation.answers)
     if ours and repeatable and quick:
         return None
     if isinstance(law, DrawsLaw):
