@@ -248,7 +248,9 @@ def open_file(file: Path, timeout: float) -> sqlite3.Connection:
     """Open the file, created where there is none."""
     try:
         with ExitStack() as stack:
-            connection = sqlite3.connect(file, min(timeout, _LONGEST), **_OPTIONS)
+            connection: sqlite3.Connection = sqlite3.connect(
+                file, min(timeout, _LONGEST), **_OPTIONS
+            )
             stack.callback(connection.close)
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             with connection:
