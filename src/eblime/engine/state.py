@@ -29,7 +29,7 @@ def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
     The loop knows nothing of features that no perturbed input changes, such as the columns of a
     table in which all rows are the same.
     """
-    return getattr(subject, "whole", subject.scene), getattr(subject, "fixed", None)
+    return getattr(subject, "whole", None) or subject.scene, getattr(subject, "fixed", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,8 +91,6 @@ class State:
                     f"`max_calls` must be at least {len(weights)}, the number of all masks, for an "
                     f"exhaustive design; got {self.settings.calls.max_calls}."
                 )
-            # each mask counts as often as a sample of n_masks would contain it
-            weights = weights * max(1.0, self.settings.n_masks / len(weights))
             expected = len(weights)
         return replace(
             self,
@@ -154,9 +152,7 @@ class State:
             return self
         masks, generator = self.first.masks, self.rng.bit_generator.state
         with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
-            posteriors = fit_each(
-                self.settings.method, self.rng, self.answers, exhaustive=self.exhaustive
-            )
+            posteriors = fit_each(self.settings.method, self.rng, self.answers)
             for posterior in posteriors:
                 _ = posterior.r2_held_out  # computed now, so that printing fits nothing
         return replace(self, fit=posteriors, generator=generator)
@@ -169,8 +165,7 @@ class State:
         method: Any = states[0].settings.method
         if len(states) == 1 or not getattr(method, "fits_inputs", False):
             return [state.with_fit() for state in states]
-        inputs, full = [s.answers for s in states], [s.exhaustive for s in states]
-        fitted = fit_inputs(method, inputs, exhaustive=full)
+        fitted = fit_inputs(method, [state.answers for state in states])
         return [
             replace(state, fit=own, generator=state.rng.bit_generator.state)
             for state, own in zip(states, fitted, strict=True)
