@@ -20,7 +20,7 @@ from eblime._version import __version__
 from eblime.answers import Answers
 from eblime.domains.drawn import DRAWN, Drawn
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.tabular.table import SparseTable, Table, as_table
+from eblime.domains.tabular.table import Table, as_table
 from eblime.engine.session import Session
 from eblime.engine.settings import stop_settings
 from eblime.engine.targets import Target, target_of
@@ -169,8 +169,6 @@ class NumberRows:
             )
         subject = explainer.subject(x)
         whole, owner = as_table(explainer.background, explainer.names), subject.scene.owner
-        if isinstance(whole, SparseTable):
-            raise TypeError(f"{name} needs a dense background; got a sparse matrix.")
         if explainer.groups:
             raise ValueError(f"{name} needs one feature per column. Leave out `groups`.")
         table = whole.append_row(subject.scene.table.last_row())

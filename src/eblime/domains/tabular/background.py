@@ -88,22 +88,21 @@ class Background:
         return f"{name}: {', '.join(found)}"
 
 
-def prepare(
-    table: Table, group_of: Mapping[str, str], rows: IntArray | None = None, *, warn: bool = True
-) -> Background:
-    """Read the columns of a table and keep some of its rows, all if None.
+def prepare(table: Table, group_of: Mapping[str, str], rows: IntArray) -> Background:
+    """Read the columns of a table and keep some of its rows.
 
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
     cells = [table.column(c) for c in range(len(table.names))]
     columns = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
-    if warn and table.native.shape[0] > 1:
+    if table.native.shape[0] > 1:
         _check_constant_columns([column.name for column in columns if column.constant], table.names)
-    if rows is not None:
-        table = table.take(rows)
-        kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in cells]
-        columns = [c._replace(constant=now) for c, now in zip(columns, kept, strict=True)]
-    return Background(table=table, columns=columns, features=_features(table.names, group_of))
+    kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in cells]
+    return Background(
+        table=table.take(rows),
+        columns=[c._replace(constant=now) for c, now in zip(columns, kept, strict=True)],
+        features=_features(table.names, group_of),
+    )
 
 
 def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]:
