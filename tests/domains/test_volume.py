@@ -142,7 +142,7 @@ def test_bad_volumes_are_refused(volume, change, message):
     ("settings", "message"),
     [
         ({"spacing": (1, 2)}, "`spacing` must be three numbers"),
-        ({"spacing": (1, 2, -1)}, "`spacing` must be finite and > 0"),
+        ({"spacing": (1, 2, -1)}, "`spacing` must be three numbers > 0"),
         ({"segmentation": "grid"}, "'slic', 'blocks'"),
         ({"segmentation": ("blocks", {"m": 2})}, "must be those of 'blocks', 'n'"),
         ({"segmentation": ("blocks", {"n": 0})}, "`n` must be"),

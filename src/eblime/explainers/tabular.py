@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.tabular.background import Background, Groups, group_columns, prepare
+from eblime.domains.tabular.background import Background, Groups, prepare
 from eblime.domains.tabular.row import open_row
 from eblime.domains.tabular.table import as_table
 from eblime.explainers.base import BaseExplainer
@@ -77,11 +77,11 @@ class TabularExplainer(BaseExplainer):
         table = as_table(self.background, self.names)  # a copy
         self._normalise(background=table.native)
         self._make_loop()
-        group_of, n = group_columns(table.names, self.groups), table.native.shape[0]
+        n = table.native.shape[0]
         rows = np.arange(n)
         if n > self.rows_per_mask:
             rows = np.sort(np.random.default_rng(0).choice(n, self.rows_per_mask, replace=False))
-        self._normalise(_kept=prepare(table, group_of, rows))
+        self._normalise(_kept=prepare(table, self.groups, rows))
 
     @property
     def description(self) -> dict[str, Any]:
