@@ -57,7 +57,17 @@ ALLOWED = {
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
-        *("_threads", "narwhals", "numpy", "pandas", "scipy", "skimage"),
+        *(
+            "_lazy",
+            "_threads",
+            "h5py",
+            "narwhals",
+            "nibabel",
+            "numpy",
+            "pandas",
+            "scipy",
+            "skimage",
+        ),
         "tifffile",
     },
     "models": {
