@@ -57,18 +57,8 @@ ALLOWED = {
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
-        *(
-            "_lazy",
-            "_threads",
-            "h5py",
-            "narwhals",
-            "nibabel",
-            "numpy",
-            "pandas",
-            "scipy",
-            "skimage",
-        ),
-        "tifffile",
+        *("_lazy", "_threads", "h5py", "narwhals", "nibabel", "numpy", "pandas", "scipy"),
+        *("skimage", "tifffile"),
     },
     "models": {
         *("_checks", "_digest", "_lazy", "_repr", "_text", "_threads", "_types", "_warn"),
