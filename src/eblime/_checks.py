@@ -43,14 +43,10 @@ def as_generator(rng: RNGLike) -> np.random.Generator:
 def check_masks(masks: ArrayLike, *, name: str = "masks") -> FloatArray:
     """Return masks, or rows of a table, as a finite (N, p) float array."""
     array = as_floats(name, masks)
-    if array.ndim != 2:
+    if array.ndim != 2 or 0 in array.shape:
         raise ValueError(
-            f"`{name}` must be 2-D, one row per perturbed input and one column per feature; "
-            f"got shape {array.shape}."
-        )
-    if 0 in array.shape:
-        raise ValueError(
-            f"`{name}` must have at least one row and one column; got shape {array.shape}."
+            f"`{name}` must be 2-D, with at least one row and one column: one row per perturbed "
+            f"input and one column per feature; got shape {array.shape}."
         )
     _check_range(name, array, smallest=_TINY)
     return array
@@ -66,12 +62,11 @@ def check_scores(scores: ArrayLike, n_masks: int, *, ndim: int) -> FloatArray:
             else "for one target, shape (N,), use `fit`"
         )
         raise ValueError(f"`scores` must be {ndim}-D; got shape {array.shape} ({hint}).")
-    if len(array) != n_masks:
+    if len(array) != n_masks or array.size == 0:
         raise ValueError(
-            f"`scores` must have one entry for each of the {n_masks} masks; got {len(array)}."
+            f"`scores` must have one entry for each of the {n_masks} masks, and at least one "
+            f"column; got shape {array.shape}."
         )
-    if array.size == 0:
-        raise ValueError(f"`scores` must have at least one column; got shape {array.shape}.")
     _check_range("scores", array)
     return array
 

@@ -192,19 +192,18 @@ def test_pages_are_small_and_safe(tmp_path):
         assert not re.search(r'<(script|link|img)[^>]+(src|href)="http', page)
         assert len(page) < 150_000
     assert "&amp;" in text.as_html()
-    with pytest.raises(TypeError, match="`opacity` is not an option"):
-        row.as_html(opacity=True)
+    with pytest.raises(TypeError, match="`colour` is not an option"):
+        row.as_html(colour=True)
 
 
 def test_pages_show_what_is_asked_for():
-    """Some labels, with or without the other classes."""
+    """Some labels; each section lists the most likely classes."""
     names = ["gull", "heron", "stork"]
     exp = explained_row(class_names=names)
     most = exp.top_labels[0]
-    one = exp.as_html(labels=[most], predict_proba=False)
+    one = exp.as_html(labels=[most])
 
     assert exp.as_html().count("<section") == 2 * one.count("<section")
-    assert [name for name in names if name in one] == [names[most]]
     assert all(name in exp.as_html() for name in names)
     with pytest.raises(KeyError, match="was not explained"):
         exp.as_html(labels=[exp.predict_proba.argmin()])
@@ -238,9 +237,6 @@ def test_notebooks_use_the_current_ipython(monkeypatch):
 
     assert len(shown) == 2
     assert not any("<script" in part for part in shown)
-    monkeypatch.setitem(sys.modules, "IPython.display", None)
-    with pytest.raises(ImportError, match="save_to_file"):
-        explained_row().show_in_notebook()
 
 
 @pytest.mark.parametrize("method", ["lime", "eblime"])
@@ -300,13 +296,6 @@ def test_no_progress_bar_unless_asked_for(capfd):
     )
 
     assert "30/30" in capfd.readouterr().err
-
-
-def test_explanations_are_small():
-    """Masks take one bit each, so that a thousand explanations fit into memory."""
-    exp = lime.LimeTabularExplainer(DATA, random_state=0).explain_instance(DATA[0], classify)
-
-    assert len(pickle.dumps(exp)) < 150_000  # 5000 scores and weights, 8 bytes each, and 5000 masks
 
 
 def test_results_can_be_saved_and_drawn(tmp_path):
@@ -476,7 +465,7 @@ def refused(model):
             lambda: lime.LimeImageExplainer().explain_instance(
                 photo(), refused, segmentation_fn=lambda image: image
             ),
-            "`segmentation_fn` must return",
+            "labels must have the image's sides",
         ),
         (lambda: lime.SubmodularPick(None, DATA, refused, method="some"), "`method` must be one"),
     ],

@@ -230,6 +230,15 @@ def test_csv_files_as_pandas_and_spreadsheets_write_them(tmp_path, rng):
         assert read_recording(path).signal.shape == (2, 30)
 
 
+def test_changes_are_found(rng):
+    """Cuts at the changes of the mean; long signals are cut on a shorter copy."""
+    pytest.importorskip("ruptures")
+    signal = np.repeat([0.0, 5.0, 1.0], [1000, 500, 1500]) + 0.1 * rng.normal(size=3000)
+    scene = read_signal(signal, segmentation=("changes", {"n": 3}), hide="mean")
+
+    assert [part.stop for part in scene.parts] == [1000, 1500, 3000]
+
+
 ONES = np.sin(np.arange(40.0))
 
 

@@ -43,11 +43,11 @@ def test_sources_equal_the_loops(rng, shape):
     found = result(y)
     parts = np.sqrt(anova(y))
 
-    assert_allclose(found.sampling_sd[0], parts[0])
-    assert_allclose(found.width_sd[0], parts[1])
-    assert_allclose(found.input_sd[0], parts[2])
-    assert_allclose(found.interaction_sd[0], parts[3])
-    assert_allclose(found.sd[0], np.sqrt(np.sum(parts**2)))
+    assert_allclose(found.spread["sampling_sd"][0], parts[0])
+    assert_allclose(found.spread["width_sd"][0], parts[1])
+    assert_allclose(found.spread["input_sd"][0], parts[2])
+    assert_allclose(found.spread["interaction_sd"][0], parts[3])
+    assert_allclose(found.spread["sd"][0], np.sqrt(np.sum(parts**2)))
     assert_allclose(found.mean[0], y.mean())
 
 
@@ -55,10 +55,10 @@ def test_known_sources_come_back(rng):
     """Standard deviations of a large layout, within five standard errors."""
     found = result(made_up(rng, (1.0, 2.0, 0.5, 0.7)))
 
-    assert_allclose(found.sampling_sd[0], 1.0, atol=5 / np.sqrt(2 * 8000))
-    assert_allclose(found.width_sd[0], 2.0, atol=5 * 2.0 / np.sqrt(2 * 39))
-    assert_allclose(found.input_sd[0], 0.5, atol=5 * 0.5 / np.sqrt(2 * 39))
-    assert_allclose(found.interaction_sd[0], 0.7, atol=0.1)
+    assert_allclose(found.spread["sampling_sd"][0], 1.0, atol=5 / np.sqrt(2 * 8000))
+    assert_allclose(found.spread["width_sd"][0], 2.0, atol=5 * 2.0 / np.sqrt(2 * 39))
+    assert_allclose(found.spread["input_sd"][0], 0.5, atol=5 * 0.5 / np.sqrt(2 * 39))
+    assert_allclose(found.spread["interaction_sd"][0], 0.7, atol=0.1)
 
 
 def test_one_width_and_one_input_is_sampling_alone(rng):
@@ -66,8 +66,13 @@ def test_one_width_and_one_input_is_sampling_alone(rng):
     y = rng.normal(size=(1, 1, 8))
     found = result(y)
 
-    assert_allclose(found.sampling_sd[0], y.std(ddof=1))
-    assert found.width_sd[0] == found.input_sd[0] == found.interaction_sd[0] == 0
+    assert_allclose(found.spread["sampling_sd"][0], y.std(ddof=1))
+    assert (
+        found.spread["width_sd"][0]
+        == found.spread["input_sd"][0]
+        == found.spread["interaction_sd"][0]
+        == 0
+    )
     assert_allclose(found.error[0], y.std(ddof=1) / np.sqrt(8))
 
 
@@ -84,7 +89,7 @@ def test_explanations_of_a_text():
     found = eblime.family.averaged(explainer, text, runs=4, widths=(0.5, 2.0))
     frame = found.to_frame()
 
-    assert found.width_sd[5] > 3 * found.width_sd[0]
+    assert found.spread["width_sd"][5] > 3 * found.spread["width_sd"][0]
     assert list(frame["feature"]) == list(found.features)
     assert found.importances.shape == (2, 1, 4, 10)
 
@@ -100,7 +105,7 @@ def test_similar_rows_of_a_table(rng):
     )
 
     assert found.importances.shape == (1, 4, 2, 2)
-    assert found.input_sd[0] > 5 * found.sampling_sd[0]
+    assert found.spread["input_sd"][0] > 5 * found.spread["sampling_sd"][0]
 
 
 def test_refusals():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
-from eblime._repr import describe, settings_repr
+from eblime._repr import describe, short_repr
 from eblime._types import RNGLike
 from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
@@ -76,8 +76,8 @@ class BaseExplainer(ABC):
         How many masks the model is asked about; if p features have no more, all 2^p.
     design
         Which masks: "paired", "bernoulli", "stratified", "leverage", "screening", "sizes",
-        "focused", "information", "adaptive", "exhaustive", "glime", "stratified-lime", a function
-        of (rng, n_masks, p), or a `Design`, which may ask in rounds.
+        "focused", "adaptive", "exhaustive", "glime", "stratified-lime", a function of (rng,
+        n_masks, p), or a `Design`, which may ask in rounds.
     kernel
         The weight of a mask. None is "euclidean", of width 0.75 sqrt(p), as in lime for tables;
         "cosine" is lime's for images; "uniform" weighs all masks equally; also "hamming" and
@@ -114,7 +114,7 @@ class BaseExplainer(ABC):
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
-        return settings_repr(self)
+        return short_repr(self)
 
     @property
     @abstractmethod

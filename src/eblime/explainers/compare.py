@@ -90,7 +90,7 @@ def compare(
         with `sources=...` the question of a prompt. For other inputs pass an `explainer`.
     methods
         Methods by name or as objects; "name+design" or a pair (method, design) for one with its own
-        design. With at least one of them, also systems: "averaged-lime" and "s-lime", for rows of
+        design. With at least one of them, also systems: "s-lime", for rows of
         numbers "dlime", "dmm-men" and "unravel", and those of other packages. A dictionary gives
         them names of your own. None is "eblime", "quadrature" and "lime"; if a setting has several
         choices, the explainer's method alone.
@@ -131,7 +131,7 @@ def compare(
     """
     own = {"n_masks": n_masks, "design": design}
     given = settings | {name: value for name, value in own.items() if value is not None}
-    kind = _kind(model, x, explainer, settings)
+    kind = explainer_class(model, x, explainer, settings)
     choices = {
         name: _choices(name, value)
         for name, value in given.items()
@@ -265,7 +265,7 @@ def _label(choice: Any, number: int) -> str:
     return " ".join(name.split()) if short else f"choice {number}"
 
 
-def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> Any:
+def explainer_class(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> Any:
     """The class of the explainer that is given, or of the one for the input."""
     if isinstance(model, BaseExplainer):
         raise TypeError(
@@ -287,8 +287,8 @@ def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> An
     is_row = getattr(x, "ndim", None) == 1 or is_frame(x)
     if is_row or isinstance(x, (Mapping, list)):
         raise ValueError(
-            "`background` must be given to explain a row of a table: compare(model, row, "
-            "background=table). To explain a signal, pass explainer=SignalExplainer(model)."
+            "`background` must be given for a row of a table: background=table. For a signal, pass "
+            "explainer=SignalExplainer(model)."
         )
     return ImageExplainer
 

@@ -22,7 +22,7 @@ from eblime.explainers.base import BaseExplainer, spend
 from eblime.models.adapt import with_reader
 from eblime.models.conversion import on_cpu
 from eblime.results.explanation import Explanation
-from eblime.scores import Reader, Score, restore_score
+from eblime.scores import Reader, Score, restore_score, score_record
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -126,7 +126,7 @@ def _with_scores(
         labels=[score.name for score in reader.scores],
         about={**settings.about, "score": "; ".join(score.words for score in reader.scores)},
     )
-    return settings, replace(scene, scores=[score.plain() for score in reader.scores])
+    return settings, replace(scene, scores=[*map(score_record, reader.scores)])
 
 
 def _warn_unscaled(model: Any, pixels: NDArray[Any]) -> None:

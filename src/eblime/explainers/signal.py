@@ -27,8 +27,9 @@ class SignalExplainer(BaseExplainer):
         What the features are. "windows": 20 equal stretches of time over all channels;
         ("windows", {"n": 40}) or ("windows", {"width": 25}), in samples, has others. "channels":
         whole channels. "cells": windows of each channel, with `n` or `width`. "bands": 8 frequency
-        bands of equal width, or ("bands", {"n": 4}), or ("bands", {"edges": [10, 50]}). Or an
-        array of labels, (T,) or (C, T), or a function from the signal (C, T) to one.
+        bands of equal width, or ("bands", {"n": 4}), or ("bands", {"edges": [10, 50]}). "changes":
+        stretches between changes of the signal (extra `signal`), with `n`, `width` and `kernel`.
+        Or an array of labels, (T,) or (C, T), or a function from the signal (C, T) to one.
     hide
         What a hidden part shows. "bridge": a straight line from one end of its window to the other;
         a hidden band is taken out. "mean": the mean of the part. 0 or another number. "noise": with

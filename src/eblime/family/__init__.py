@@ -1,9 +1,8 @@
 """Relatives of LIME, each with the name of its paper.
 
-`SLIME`, `AveragedLIME`, `DLIME`, `DMMMEN` and `UnRAVEL` are systems: their `explain` takes an
-explainer and an input, and `eblime.compare` knows them by name. `averaged` says where differences
-between repeated explanations come from; `fit_mixture` is DMM-MEN for a whole model. `Focused` and
-`Information` are designs in rounds.
+`SLIME`, `DLIME`, `DMMMEN` and `UnRAVEL` are systems: their `explain` takes an explainer and an
+input, and `eblime.compare` knows them by name. `averaged` says where differences between repeated
+explanations come from; `fit_mixture` is DMM-MEN for a whole model. `Focused` is a design in rounds.
 """
 
 from eblime._lazy import lazy_names

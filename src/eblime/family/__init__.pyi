@@ -1,13 +1,9 @@
-from eblime.family.active import Search as Search
 from eblime.family.active import UnRAVEL as UnRAVEL
 from eblime.family.focused import Focused as Focused
-from eblime.family.focused import Information as Information
 from eblime.family.mixture import DMMMEN as DMMMEN
-from eblime.family.mixture import Component as Component
 from eblime.family.mixture import RegressionMixture as RegressionMixture
 from eblime.family.mixture import fit_mixture as fit_mixture
 from eblime.family.systems import DLIME as DLIME
 from eblime.family.systems import SLIME as SLIME
 from eblime.family.systems import AveragedExplanation as AveragedExplanation
-from eblime.family.systems import AveragedLIME as AveragedLIME
 from eblime.family.systems import averaged as averaged

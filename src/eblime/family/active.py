@@ -11,23 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import numpy as np
 from scipy import linalg, optimize
 
-from eblime._checks import as_generator, check_choice, check_count, check_number
+from eblime._checks import as_generator, check_count
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.engine.drive import score_of_input
-from eblime.engine.state import whole_scene
-from eblime.engine.targets import Target, columns_of, output_label
-from eblime.family.systems import NumberRows, provenance
+from eblime.engine.targets import Target
+from eblime.explainers.base import BaseExplainer
+from eblime.family.systems import NumberRows, explanation_like, spread
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
-from eblime.results.explanation import Explanation, NotRefitted
+from eblime.results.explanation import Explanation
 
-ACQUISITIONS = ("FUR", "UR")
 _CANDIDATES = 400
 _REFIT = 5  # points between fits of the parameters
 _LIMITS = (-7.0, 7.0)  # of the logarithms of variance, length scales and bias
@@ -43,18 +41,16 @@ class UnRAVEL:
     ----------
     n_calls
         How many rows to ask about, the explained one included; at most the explainer's `n_masks`.
-    acquisition
-        "FUR", faithful uncertainty reduction: the next row is uncertain and near; how near is drawn
-        anew each time, and nearer as time goes on. "UR": the most uncertain row of the box.
-    interval
-        The box goes this many standard deviations of the background to each side of the row.
 
     Notes
     -----
-    With s the standard deviation of the process, t the number of the step, d a draw from N(0, 1)
-    for each column, and columns in standard deviations, FUR is `s(z) - |z - x - d / log(t)|`. The
+    The next row is that of the largest "faithful uncertainty reduction", among rows within one
+    standard deviation of the background. With s the standard deviation of the process, t the number
+    of the step, d a draw from N(0, 1) for each column, and columns in standard deviations, it is
+    `s(z) - |z - x - d / log(t)|`: the row is uncertain and near, and nearer as time goes on. The
     published code has one draw for all columns: the rows then lie along a diagonal, and slopes
-    cannot be separated.
+    cannot be separated. `provenance["relevance"]` has the importances without sign as published,
+    1 / length scale, the largest being 1.
 
     Examples
     --------
@@ -68,144 +64,87 @@ class UnRAVEL:
     """
 
     n_calls: int = 60
-    acquisition: Literal["FUR", "UR"] = "FUR"
-    interval: float = 1.0
 
-    def check(self, explainer: Any, x: Any) -> None:
+    def check(self, explainer: BaseExplainer, x: object) -> None:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
         NumberRows.of(explainer, x, "UnRAVEL")
-        check_choice("acquisition", self.acquisition, ACQUISITIONS)
         check_count("n_calls", self.n_calls, minimum=3)
         check_count("n_masks", explainer.n_masks, minimum=3)
-        check_number("interval", self.interval)
 
     def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+        self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Explain the row by the slopes of the process, per standard deviation of a column."""
-        return self.search(explainer, x, target, rng).explanation
-
-    def search(self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0) -> Search:
-        """Ask about one row after the other; the result has the process and the rows too."""
         self.check(explainer, x)
-        generator = as_generator(rng)
-        known, subject = NumberRows.of(explainer, x, "UnRAVEL"), explainer.subject(x)
-        outputs = score_of_input(explainer.loop, subject)
-        ranked, wanted = explainer.loop.ranked, 1 if target is None else [target]
-        (column,) = columns_of(wanted, outputs, explainer.labels, ranked=ranked)
-        sd = known.background.std(axis=0)
-        unit = np.where(sd > 0, sd, 1.0)
+        known, generator = NumberRows.of(explainer, x, "UnRAVEL"), as_generator(rng)
+        unit, n_calls = spread(known.background), min(self.n_calls, explainer.n_masks)
+        points = np.zeros((1, len(unit)))
+        process = condition(points, np.zeros(1), prior_logs(len(unit)))
+        points = np.concatenate([points, next_point(process, 2, generator)[None]])
+        reference = known.explain(explainer, known.row + unit * points[1:], target, rng)
 
         def ask(point: FloatArray) -> float:
-            if not point.any():
-                return float(outputs[column])
-            other = explainer.subject(known.rows_of((known.row + unit * point)[None]))
-            return float(score_of_input(explainer.loop, other)[column])
+            subject = explainer.subject(known.rows_of((known.row + unit * point)[None]))
+            return float(score_of_input(explainer.loop, subject)[reference.target])
 
-        n_calls = min(self.n_calls, explainer.n_masks)
-        process, (middle, scale) = self._run(ask, n_calls, len(unit), generator)
+        process, middle, scale = search(ask, points, reference.scores, n_calls, generator)
         mean, cov = process.slopes(np.zeros(len(unit)))
-        answers = Answers(
-            masks=process.points,
-            scores=middle + scale * process.values,
-            weights=np.ones(n_calls),
-            features=tuple(subject.scene.features),
-        )
+        scores = middle + scale * process.values
         posterior = Posterior.from_law(
             normal_law(scale * mean, scale**2 * cov),
-            answers,
+            Answers(masks=process.points, scores=scores, weights=np.ones(n_calls)),
             method="UnRAVEL",
             estimand="slopes at the row, per standard deviation",
         )
-        scene, fixed = whole_scene(subject)
-        answers = replace(answers, masks=known.row + unit * process.points)
-        explanation = Explanation(
-            posterior=posterior.with_fixed(fixed),
-            answers=answers.with_fixed(fixed, scene.features),
-            method=NotRefitted(name="UnRAVEL"),
-            scene=scene,
-            target=column,
-            label=output_label(column, len(outputs), explainer.labels),
-            prediction=float(outputs[column]),
-            exhaustive=False,
-            provenance=provenance("UnRAVEL", explainer.description, rng, n_calls),
-        )
-        return Search(explanation=explanation, length_scales=process.lengths)
-
-    def _run(
-        self, ask: Callable[[FloatArray], float], n_calls: int, p: int, rng: np.random.Generator
-    ) -> tuple[GaussianProcess, tuple[float, float]]:
-        """The process after all calls, and the mean and the unit of its values."""
-        points, scores = np.zeros((1, p)), np.array([ask(np.zeros(p))])
-        unit = (float(scores[0]), 1.0)
-        process = condition(points, np.zeros(1), prior_logs(p))
-        for step in range(2, n_calls + 1):
-            point = self.next_point(process, step, rng)
-            score = ask(point)
-            scores = np.append(scores, score)
-            points = np.concatenate([process.points, point[None]])
-            if step % _REFIT and step < n_calls:
-                values = np.append(process.values, (score - unit[0]) / unit[1])
-                process = condition(points, values, process.logs)
-                continue
-            unit = (float(scores.mean()), float(scores.std()) or 1.0)
-            process = fit_process(points, (scores - unit[0]) / unit[1], process.logs)
-        return process, unit
-
-    def next_point(
-        self, process: GaussianProcess, step: int, rng: np.random.Generator
-    ) -> FloatArray:
-        """The point of the box with the largest value of the acquisition."""
-        p, box = process.points.shape[1], self.interval
-        shift = np.zeros(p)
-        if self.acquisition == "FUR":
-            shift = rng.standard_normal(p) / np.log(step)
-        spread = rng.uniform(-box, box, size=(_CANDIDATES, p))
-        near = np.clip(shift + 0.2 * box * rng.standard_normal((_CANDIDATES, p)), -box, box)
-        candidates = np.concatenate([spread, near])
-        values = acquisition_value(process, candidates, self.acquisition, shift)
-        start = candidates[np.argmax(values)]
-
-        def loss(z: FloatArray) -> float:
-            return -float(acquisition_value(process, z[None], self.acquisition, shift)[0])
-
-        found = optimize.minimize(
-            loss, start, method="L-BFGS-B", bounds=[(-box, box)] * p, options={"maxiter": 10}
-        )
-        return np.asarray(found.x if found.fun <= -values.max() else start)
+        rows = known.row + unit * process.points
+        found = explanation_like(reference, posterior, rows, scores, n_calls)
+        relevance = (process.lengths.min() / process.lengths).tolist()
+        return replace(found, provenance={**found.provenance, "relevance": relevance})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Search:
-    """What UnRAVEL found about one row; the rows that it asked about are the explanation's masks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> rows = np.random.default_rng(0).normal(size=(100, 2))
-    >>> explainer = eblime.TabularExplainer(lambda z: np.sin(2 * z[:, 0]), rows)
-    >>> found = eblime.family.UnRAVEL(n_calls=15).search(explainer, [0.0, 0.0])
-    >>> found.explanation.masks.shape, int(found.relevance.argmax())
-    ((15, 2), 0)
-    """
-
-    explanation: Explanation  # slopes at the row, per standard deviation of a column
-    length_scales: FloatArray  # (p,) in standard deviations of the columns
-
-    @property
-    def relevance(self) -> FloatArray:
-        """Importances without sign as published: 1 / length scale, the largest being 1."""
-        inverse = 1 / self.length_scales
-        return np.asarray(inverse / inverse.max())
+def search(
+    ask: Callable[[FloatArray], float],
+    points: FloatArray,
+    scores: FloatArray,
+    n_calls: int,
+    rng: np.random.Generator,
+) -> tuple[GaussianProcess, float, float]:
+    """The process after all calls, and the mean and the unit of its values."""
+    middle, unit = float(scores[0]), 1.0
+    process = condition(points, (scores - middle) / unit, prior_logs(points.shape[1]))
+    for step in range(3, n_calls + 1):
+        point = next_point(process, step, rng)
+        scores = np.append(scores, ask(point))
+        points = np.concatenate([points, point[None]])
+        if step % _REFIT and step < n_calls:
+            process = condition(points, (scores - middle) / unit, process.logs)
+        else:
+            middle, unit = float(scores.mean()), float(scores.std()) or 1.0
+            process = fit_process(points, (scores - middle) / unit, process.logs)
+    return process, middle, unit
 
 
-def acquisition_value(
-    process: GaussianProcess, z: FloatArray, name: str, shift: FloatArray | float = 0.0
-) -> FloatArray:
-    """Values of an acquisition at points (m, p) around the origin, which is the row; (m,)."""
-    spread = process.predict(z)[1]
-    return spread if name == "UR" else spread - np.linalg.norm(z - shift, axis=1)
+def next_point(process: GaussianProcess, step: int, rng: np.random.Generator) -> FloatArray:
+    """The point of the box with the largest faithful uncertainty reduction."""
+    p = process.points.shape[1]
+    shift = rng.standard_normal(p) / np.log(step)
+    far = rng.uniform(-1, 1, size=(_CANDIDATES, p))
+    near = np.clip(shift + 0.2 * rng.standard_normal((_CANDIDATES, p)), -1, 1)
+    candidates = np.concatenate([far, near])
+
+    def gain(z: FloatArray) -> FloatArray:
+        return np.asarray(process.predict(z)[1] - np.linalg.norm(z - shift, axis=1))
+
+    values = gain(candidates)
+    start = candidates[np.argmax(values)]
+    found = optimize.minimize(
+        lambda z: -float(gain(z[None])[0]),
+        start,
+        method="L-BFGS-B",
+        bounds=[(-1, 1)] * p,
+        options={"maxiter": 10},
+    )
+    return np.asarray(found.x if found.fun <= -values.max() else start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,9 +16,7 @@ but that of (l1, l2) has a closed form; these are drawn on a grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,11 +26,13 @@ from eblime._checks import as_floats, as_generator, check_count, check_masks, ch
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.engine.targets import Target
-from eblime.family.systems import NumberRows, explanation_like
+from eblime.explainers.base import BaseExplainer
+from eblime.family.systems import NumberRows, explanation_like, spread
 from eblime.laws import Draws, DrawsLaw
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
+_NETS = 3  # elastic-net priors, among which each component has one
 _STARTS = 4  # random states that are tried
 _TRIAL = 60  # sweeps of each
 _INTERCEPT = 0.01  # prior precision of an intercept, in units of 1 / sigma^2
@@ -59,7 +59,7 @@ class DMMMEN:
     draws: int = 300
     burn_in: int = 300
 
-    def check(self, explainer: Any, x: Any) -> None:
+    def check(self, explainer: BaseExplainer, x: object) -> None:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
         NumberRows.of(explainer, x, "DMM-MEN")
         check_count("draws", self.draws, minimum=2)
@@ -67,44 +67,18 @@ class DMMMEN:
         check_count("n_masks", explainer.n_masks, minimum=2)
 
     def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+        self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Fit the mixture to the model's scores of background rows; explain the row by it."""
         self.check(explainer, x)
         known = NumberRows.of(explainer, x, "DMM-MEN").sample(explainer.n_masks - 1, rng)
         rows = known.background
-        asked = known.explain(replace(explainer, method="lime"), rows, target, rng)
+        asked = known.explain(explainer, rows, target, rng)
         scores = asked.scores[1:]
         whole = fit_mixture(rows, scores, draws=self.draws, burn_in=self.burn_in, rng=rng)
-        answers = Answers(
-            masks=rows,
-            scores=scores,
-            weights=np.ones(len(rows)),
-            features=asked.answers.varying.features,
-        ).with_fixed(asked.answers.fixed, asked.features)
-        posterior = whole.local(known.row, asked.prediction).with_fixed(answers.fixed)
+        posterior = whole.local(known.row, asked.prediction)
         calls = int(asked.provenance["model_calls"])
-        return explanation_like(asked, posterior, answers, rng, calls)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Component:
-    """A group of rows in which the model is nearly linear.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> rows = np.random.default_rng(0).normal(size=(80, 2))
-    >>> mixture = eblime.family.fit_mixture(rows, abs(rows[:, 0]), draws=20, burn_in=20)
-    >>> largest = mixture.components()[0]
-    >>> largest.share == len(largest.rows) / 80, largest.posterior.mean.shape
-    (True, (2,))
-    """
-
-    share: float  # of the rows
-    rows: IntArray  # their numbers
-    posterior: Posterior  # of the coefficients
+        return explanation_like(asked, posterior, rows, scores, calls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,19 +92,17 @@ class RegressionMixture:
     >>> rows = np.random.default_rng(0).normal(size=(80, 2))
     >>> scores = abs(rows[:, 0])
     >>> mixture = eblime.family.fit_mixture(rows, scores, draws=20, burn_in=20, n_components=3)
-    >>> mixture.beta.shape, mixture.responsibilities(rows[0], scores[0]).sum(axis=1)[:2].round(6)
-    ((20, 3, 2), array([1., 1.]))
+    >>> mixture.beta.shape, mixture.local(rows[0], scores[0]).mean.shape
+    ((20, 3, 2), (2,))
     """
 
     rows: FloatArray  # (N, p) the inputs
     scores: FloatArray  # (N,) the model's scores for them
-    names: tuple[str, ...]
     labels: IntArray  # (S, N) component of each row
     beta: FloatArray  # (S, J, p) coefficients, in units of the scores and the columns
     intercept: FloatArray  # (S, J)
     sigma2: FloatArray  # (S, J)
     weights: FloatArray  # (S, J)
-    best: int  # the draw with the largest likelihood
 
     def local(self, x: ArrayLike, score: float) -> Posterior:
         """The coefficients of the component that is responsible for a row and its score.
@@ -143,56 +115,19 @@ class RegressionMixture:
             The model's score for it.
         """
         row = as_floats("x", x).ravel()
-        if row.shape != (len(self.names),):
-            raise ValueError(f"`x` must have {len(self.names)} columns; got {row.size}.")
-        chances = self.responsibilities(row, score)  # (S, J)
-        rng = np.random.default_rng(0)  # so that the same row has the same draws
-        drawn = np.argmax(np.log(np.maximum(chances, 1e-300)) + rng.gumbel(size=chances.shape), 1)
-        steps = np.arange(len(drawn))
-        together = (self.labels == drawn[:, None]).mean(axis=0)
-        return self._posterior(self.beta[steps, drawn], together)
-
-    def responsibilities(self, x: FloatArray, score: float) -> FloatArray:
-        """Probability of each component, given a row and its score, in every draw, (S, J)."""
-        gap = score - self.beta @ x - self.intercept
+        if len(row) != self.rows.shape[1]:
+            raise ValueError(f"`x` must have {self.rows.shape[1]} columns; got {len(row)}.")
+        gap = score - self.beta @ row - self.intercept
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights) - 0.5 * np.log(self.sigma2) - gap**2 / (2 * self.sigma2)
-        return np.asarray(special.softmax(logs, axis=1))
-
-    def components(self, least: float = 0.02) -> tuple[Component, ...]:
-        """The components of the draw with the largest likelihood, largest first.
-
-        The coefficients are means over the rows of a component, so that they do not depend on the
-        numbering of the components, which may change from draw to draw.
-
-        Parameters
-        ----------
-        least
-            Share of the rows below which a component is left out.
-        """
-        reference = self.labels[self.best]
-        found = []
-        for j in np.unique(reference):
-            rows = np.flatnonzero(reference == j)
-            if len(rows) < least * len(reference):
-                continue
-            numbers = range(self.weights.shape[1])
-            share = np.stack([(self.labels[:, rows] == k).mean(1) for k in numbers], axis=1)
-            beta = np.einsum("sj,sjp->sp", share, self.beta)
-            inside = np.isin(np.arange(len(reference)), rows).astype(np.float64)
-            posterior = self._posterior(beta, inside)
-            found.append(
-                Component(share=len(rows) / len(reference), rows=rows, posterior=posterior)
-            )
-        return tuple(sorted(found, key=lambda component: -component.share))
-
-    def _posterior(self, beta: FloatArray, weights: FloatArray) -> Posterior:
-        """A posterior from draws of the coefficients, judged on rows with these weights."""
-        used = weights if weights.any() else np.ones(len(weights))
-        answers = Answers(masks=self.rows, scores=self.scores, weights=used, features=self.names)
+        chances = special.softmax(logs, axis=1)  # that each component is responsible, (S, J)
+        rng = np.random.default_rng(0)  # so that the same row has the same draws
+        drawn = np.argmax(np.log(np.maximum(chances, 1e-300)) + rng.gumbel(size=chances.shape), 1)
+        together = (self.labels == drawn[:, None]).mean(axis=0)  # how often each row shares it
+        weights = together if together.any() else np.ones(len(together))
         return Posterior.from_law(
-            DrawsLaw(draws=Draws(beta=beta)),
-            answers,
+            DrawsLaw(draws=Draws(beta=self.beta[np.arange(len(drawn)), drawn])),
+            Answers(masks=self.rows, scores=self.scores, weights=weights),
             method="DMM-MEN",
             estimand="coefficients of the component of the row",
         )
@@ -203,10 +138,8 @@ def fit_mixture(
     scores: ArrayLike,
     *,
     n_components: int = 6,
-    n_nets: int = 3,
     draws: int = 500,
     burn_in: int = 500,
-    names: Sequence[str] | None = None,
     rng: RNGLike = 0,
 ) -> RegressionMixture:
     """Fit a mixture of regressions to a model's scores, by Gibbs sampling.
@@ -219,12 +152,8 @@ def fit_mixture(
         The model's scores for them, (N,).
     n_components
         The most components; those that are not needed stay empty.
-    n_nets
-        Number of elastic-net priors, among which each component has one.
     draws, burn_in
         Sweeps of the sampler that are kept, and before them.
-    names
-        Names of the columns.
     rng
         Seed or generator.
 
@@ -242,19 +171,15 @@ def fit_mixture(
     x = check_masks(rows, name="rows")
     y = check_scores(scores, len(x), ndim=1)
     check_count("n_components", n_components, minimum=2)
-    check_count("n_nets", n_nets)
     check_count("draws", draws, minimum=2)
     check_count("burn_in", burn_in, minimum=0)
-    listed = [f"column {j}" for j in range(x.shape[1])] if names is None else list(names)
-    if len(listed) != x.shape[1]:
-        raise ValueError(f"`names` must have {x.shape[1]} names; got {len(listed)}.")
-    centre, scale = x.mean(axis=0), _spread(x)
-    middle, unit = float(y.mean()), float(_spread(y[:, None])[0])
+    centre, scale = x.mean(axis=0), spread(x)
+    middle, unit = float(y.mean()), float(spread(y))
     inner, outer = np.column_stack([np.ones(len(x)), (x - centre) / scale]), (y - middle) / unit
     generator = as_generator(rng)
     ends = []  # of short chains from random states: one chain may miss a component
     for _ in range(_STARTS):
-        first = start(generator, inner, outer, n_components, n_nets)
+        first = start(generator, inner, outer, n_components)
         ends.append(_run_chain(generator, first, inner, outer, _TRIAL)[-1])
     begin = max(ends, key=lambda state: _log_likelihood(state, inner, outer))
     kept = _run_chain(generator, begin, inner, outer, burn_in + draws)[burn_in:]
@@ -263,13 +188,11 @@ def fit_mixture(
     return RegressionMixture(
         rows=x,
         scores=y,
-        names=tuple(listed),
         labels=np.array([draw.labels for draw in kept]),
         beta=beta,
         intercept=level - beta @ centre,
         sigma2=unit**2 * np.array([draw.sigma2 for draw in kept]),
         weights=np.array([draw.weights for draw in kept]),
-        best=int(np.argmax([_log_likelihood(draw, inner, outer) for draw in kept])),
     )
 
 
@@ -298,7 +221,9 @@ _GRID_NORMALISER = log_normaliser(_GRID[:, None], _GRID[None])
 _GRID_PRIOR = (np.log(_GRID) - _GRID / 2)[:, None] + 4 * np.log(_GRID) - _GRID / 2
 
 
-def start(rng: np.random.Generator, x: FloatArray, y: FloatArray, n: int, nets: int) -> Draw:
+def start(
+    rng: np.random.Generator, x: FloatArray, y: FloatArray, n: int, nets: int = _NETS
+) -> Draw:
     """A random state with n components."""
     p = x.shape[1] - 1
     state = Draw(
@@ -343,8 +268,9 @@ def draw_coefficients(rng: np.random.Generator, state: Draw, x: FloatArray, y: F
     mean = np.linalg.solve(precision, (columns @ y)[..., None])[..., 0]
     root = np.linalg.cholesky(precision)
     noise = rng.standard_normal(mean.shape) * np.sqrt(state.sigma2)[:, None]
-    spread = np.linalg.solve(np.swapaxes(root, 1, 2), noise[..., None])[..., 0]
-    return replace(state, beta=mean + spread)
+    return replace(
+        state, beta=mean + np.linalg.solve(np.swapaxes(root, 1, 2), noise[..., None])[..., 0]
+    )
 
 
 def log_densities(state: Draw, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -395,7 +321,6 @@ def _on_grid(rng: np.random.Generator, n: int, sizes: FloatArray) -> tuple[float
 
 
 def _draw_noise(rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatArray) -> Draw:
-    """Noise variances, given the coefficients and the scales."""
     gap = y - np.sum(x * state.beta[state.labels], axis=1)
     n = len(state.sigma2)
     missed = np.bincount(state.labels, weights=gap**2, minlength=n)
@@ -414,7 +339,6 @@ def _prior_precision(state: Draw) -> FloatArray:
 def _run_chain(
     rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatArray, n: int
 ) -> list[Draw]:
-    """The states after each of n sweeps."""
     states = []
     for _ in range(n):
         state = sweep(rng, state, x, y)
@@ -423,11 +347,4 @@ def _run_chain(
 
 
 def _log_likelihood(state: Draw, x: FloatArray, y: FloatArray) -> float:
-    """Logarithm of the density of all scores."""
     return float(special.logsumexp(log_densities(state, x, y), axis=1).sum())
-
-
-def _spread(values: FloatArray) -> FloatArray:
-    """Standard deviations of columns, 1 for constant ones."""
-    sd = values.std(axis=0)
-    return np.where(sd > 0, sd, 1.0)

@@ -1,4 +1,4 @@
-"""S-LIME, DLIME and averaged LIME, and what all systems share.
+"""S-LIME, DLIME and averaged explanations, and what all systems share.
 
 A system takes an explainer for the model, the background and the budget of model calls, and returns
 an explanation of the explainer's features. `eblime.compare` finds systems by their names in the
@@ -9,25 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.cluster import hierarchy
 
 from eblime._checks import as_generator, check_count, check_number
 from eblime._types import FloatArray, IntArray, RNGLike
-from eblime._version import __version__
 from eblime.answers import Answers
 from eblime.domains.drawn import DRAWN, Drawn
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.table import Table, as_table
-from eblime.engine.session import Session
-from eblime.engine.settings import stop_settings
 from eblime.engine.targets import Target, target_of
+from eblime.explainers.base import BaseExplainer
 from eblime.explainers.general import Explainer
 from eblime.explainers.tabular import TabularExplainer
 from eblime.kernels import as_kernel
-from eblime.laws import normal_law
+from eblime.methods.regression import as_method
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 from eblime.results.explanation import Explanation, NotRefitted
@@ -35,8 +33,6 @@ from eblime.stopping.lars import LarsStable
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_MOST_ROWS = 20_000  # the distances between all pairs of rows must fit into memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +51,12 @@ class SLIME:
 
     k: int = 3
 
-    def check(self, explainer: Any, x: Any) -> None:
-        """Refuse settings that cannot work, and fewer masks than a first round has."""
+    def check(self, explainer: BaseExplainer, x: object) -> None:
+        """Refuse settings that cannot work."""
         check_count("k", self.k)
-        asking = replace(explainer, method="lime")
-        settings = stop_settings(asking.loop, LarsStable(1), explainer.n_masks)
-        try:
-            Session.begin(settings, asking.subject(x), 1, 0)  # the first question
-        except ValueError as error:
-            raise ValueError(f"S-LIME has `n_masks` as its `max_masks`: {error}") from error
 
     def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+        self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Explain the input; the explainer's number of masks is the most that are asked."""
         asking = replace(explainer, method="lime")
@@ -79,20 +69,15 @@ class SLIME:
 class DLIME:
     """DLIME: rows of the background instead of random ones (Zafar and Khan, 2019).
 
-    The background is cut into clusters by Ward's method. A row belongs to the cluster of its
-    nearest neighbour, and the rows of that cluster are what the model is asked about. Nothing is
-    left to chance, unless the background has more rows than the explainer's `n_masks`.
+    The background, in standard deviations of its columns, is cut into clusters by Ward's method. A
+    row belongs to the cluster of its nearest neighbour, and the rows of that cluster are what the
+    model is asked about. A feature is that a number is in the row's quartile. Nothing is left to
+    chance, unless the background has more rows than the explainer's `n_masks`.
 
     Parameters
     ----------
     n_clusters
         Number of clusters; 2 in the original.
-    standardize
-        Whether columns are divided by their standard deviations for distances; the original
-        clusters the rows as they are.
-    discretize
-        Whether a feature is that a number is in the row's quartile, as in the original; otherwise
-        it is the number, and importances are slopes per standard deviation.
     method
         The regression on the rows of the cluster; "eblime" has intervals.
 
@@ -103,41 +88,32 @@ class DLIME:
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(200, 3)) + 8 * rng.integers(0, 2, size=(200, 1))
     >>> explainer = eblime.TabularExplainer(lambda x: x[:, 0], rows)
-    >>> e = eblime.family.DLIME(discretize=False).explain(explainer, rows[0])
+    >>> e = eblime.family.DLIME().explain(explainer, rows[0])
     >>> len(e.masks), e.features[int(np.argmax(e.posterior.mean))]
     (97, 'column 0 ≈ 8.12573')
     """
 
     n_clusters: int = 2
-    standardize: bool = True
-    discretize: bool = True
     method: str | Method = "lime"
 
-    def check(self, explainer: Any, x: Any) -> None:
+    def check(self, explainer: BaseExplainer, x: object) -> None:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
         known = NumberRows.of(explainer, x, "DLIME").sample(explainer.n_masks - 1, 0)
         check_count("n_clusters", self.n_clusters, maximum=len(known.background))
-        if len(known.background) > _MOST_ROWS:
-            raise ValueError(
-                f"DLIME clusters at most {_MOST_ROWS} rows; got {len(known.background)}. Set a "
-                "smaller `n_masks`, which takes a sample of them."
-            )
-        replace(explainer, method=self.method)  # is refused if it cannot work
+        as_method(self.method)  # is refused if it cannot work
 
     def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+        self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Explain the row by real rows; a cache is not used."""
         self.check(explainer, x)
         known = NumberRows.of(explainer, x, "DLIME").sample(explainer.n_masks - 1, rng)
         near = known.background[self.neighbours(known.background, known.row)]
-        asking = replace(explainer, method=self.method)
-        return known.explain(asking, near, target, rng, bins=self.discretize)
+        return known.explain(explainer, near, target, rng, method=self.method)
 
     def neighbours(self, rows: FloatArray, row: FloatArray) -> IntArray:
         """Numbers of the rows, (n, p), in the cluster of a row, (p,)."""
-        sd = rows.std(axis=0) if self.standardize else np.ones(rows.shape[1])
-        scale = np.where(sd > 0, sd, 1.0)
+        scale = spread(rows)
         clusters = np.zeros(len(rows), dtype=np.intp)
         if len(rows) > 1:
             tree = hierarchy.linkage(rows / scale, method="ward")
@@ -160,7 +136,7 @@ class NumberRows:
     row: FloatArray  # (p,)
 
     @classmethod
-    def of(cls, explainer: Any, x: Any, name: str) -> NumberRows:
+    def of(cls, explainer: BaseExplainer, x: object, name: str) -> NumberRows:
         """Read background and row for a system; each feature must be one column of numbers."""
         if not isinstance(explainer, TabularExplainer):
             raise TypeError(
@@ -186,7 +162,7 @@ class NumberRows:
         chosen = as_generator(rng).choice(n, most, replace=False)
         return replace(self, background=self.background[np.sort(chosen)])
 
-    def rows_of(self, numbers: FloatArray) -> Any:
+    def rows_of(self, numbers: FloatArray) -> object:
         """Rows of numbers as the model knows them: a table of the background's kind.
 
         Columns that are not features have the values of the explained row.
@@ -195,35 +171,29 @@ class NumberRows:
 
     def explain(
         self,
-        explainer: Any,
+        explainer: BaseExplainer,
         rows: FloatArray,
         target: Target,
         rng: RNGLike,
         *,
-        bins: bool = False,
+        method: str | Method = "lime",
     ) -> Explanation:
         """Ask the model about the explained row and then about these rows, and fit the answers.
 
-        The regression sees whether numbers are in the row's quartile of the background, with
-        `bins`, or the numbers in standard deviations.
+        The regression sees whether numbers are in the row's quartile of the background.
         """
-        every, whole = np.concatenate([self.row[None], rows]), self.subject.whole
-        sd = self.background.std(axis=0)
-        seen = every / np.where(sd > 0, sd, 1.0)
-        if bins:
-            from eblime.compat.lime.discretize import QuartileDiscretizer
-
-            cut = QuartileDiscretizer(self.background, [], list(self.subject.scene.features))
-            found = cut.discretize(every).astype(int)
-            seen = (found == found[0]).astype(np.float64)
+        every = np.concatenate([self.row[None], rows])
+        cuts = np.percentile(self.background, [25, 50, 75], axis=0)
+        bins = np.sum(every[:, None] > cuts, axis=1)
+        seen = (bins == bins[0]).astype(np.float64)
         drawn = Drawn(self.subject.scene, seen, lambda numbers: self.rows_of(every[numbers]))
-        drawn.whole, drawn.fixed = whole, self.subject.fixed
+        drawn.whole, drawn.fixed = self.subject.whole, self.subject.fixed
         asking = Explainer(
             explainer.model,
             DRAWN,
             n_masks=max(2, len(every)),
             kernel=explainer.kernel,
-            method=explainer.method,
+            method=method,
             progress=explainer.progress,
             labels=explainer.labels,
             calls=replace(explainer.loop.calls, cache=None),
@@ -231,30 +201,27 @@ class NumberRows:
         return replace(asking.explain(drawn, target, rng), source=None)
 
 
-def provenance(method: str, about: Any, rng: RNGLike, calls: int) -> dict[str, Any]:
-    """The record of an explanation by a system."""
-    return {
-        "input": dict(about),
-        "method": method,
-        "seed": int(rng) if isinstance(rng, (int, np.integer)) else "a generator",
-        "model_calls": calls,
-        "versions": {"eblime": __version__, "numpy": np.__version__},
-    }
+def spread(rows: FloatArray) -> FloatArray:
+    """Standard deviations of columns, 1 for constant ones."""
+    sd = rows.std(axis=0)
+    return np.where(sd > 0, sd, 1.0)
 
 
 def explanation_like(
-    reference: Explanation, posterior: Posterior, answers: Answers, rng: RNGLike, calls: int
+    reference: Explanation, posterior: Posterior, rows: FloatArray, scores: FloatArray, calls: int
 ) -> Explanation:
-    """An explanation of the same input and target as another one, by a system."""
+    """An explanation of the input and target of another one, by a system that asked about rows."""
+    about, fixed = reference.provenance, reference.answers.fixed
+    features = reference.answers.varying.features
+    answers = Answers(masks=rows, scores=scores, weights=np.ones(len(rows)), features=features)
     return replace(
         reference,
-        posterior=posterior,
-        answers=answers,
+        posterior=posterior.with_fixed(fixed),
+        answers=answers.with_fixed(fixed, reference.features),
         method=NotRefitted(name=posterior.method),
-        exhaustive=False,
-        provenance=provenance(posterior.method, reference.provenance["input"], rng, calls),
+        provenance={name: about[name] for name in ("input", "seed", "versions")}
+        | {"method": posterior.method, "model_calls": calls},
         generator=None,
-        source=None,
     )
 
 
@@ -301,45 +268,19 @@ class AveragedExplanation:
         return np.asarray(self.importances.mean(axis=(0, 1, 2)))
 
     @property
-    def sampling_sd(self) -> FloatArray:
-        """Standard deviation of one explanation between runs with other masks."""
-        return np.asarray(self._sources()[0])
-
-    @property
-    def width_sd(self) -> FloatArray:
-        """Standard deviation between widths of the kernel, beyond the sampling."""
-        return np.asarray(self._sources()[1])
-
-    @property
-    def input_sd(self) -> FloatArray:
-        """Standard deviation between inputs, beyond the sampling."""
-        return np.asarray(self._sources()[2])
-
-    @property
-    def interaction_sd(self) -> FloatArray:
-        """Standard deviation that only a width and an input together have."""
-        return np.asarray(self._sources()[3])
-
-    @property
-    def sd(self) -> FloatArray:
-        """Standard deviation of one explanation of any width and input: all sources together."""
-        return np.asarray(np.sqrt(np.sum(self._sources() ** 2, axis=0)))
-
-    @property
     def error(self) -> FloatArray:
         """Standard error of `mean` through the sampling of masks."""
-        return np.asarray(self.sampling_sd / np.sqrt(np.prod(self.importances.shape[:3])))
+        runs = np.prod(self.importances.shape[:3])
+        return np.asarray(self.spread["sampling_sd"] / np.sqrt(runs))
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per feature: the mean, its error, the whole spread and its sources."""
-        from eblime._pandas import pd
+    @property
+    def spread(self) -> dict[str, FloatArray]:
+        """Standard deviations of one explanation: in all and by source.
 
-        names = ("mean", "error", "sd", "sampling_sd", "width_sd", "input_sd", "interaction_sd")
-        columns = {name: getattr(self, name) for name in names}
-        return pd.DataFrame({"feature": list(self.features), **columns})
-
-    def _sources(self) -> FloatArray:
-        """Spread by sampling, width, input, and width and input together, (4, p)."""
+        "sampling_sd" is between runs with other masks; beyond it "width_sd" is between widths of
+        the kernel, "input_sd" between inputs, and "interaction_sd" what only a width and an input
+        together have; "sd" is all of them.
+        """
         y = self.importances
         a, b, r, p = y.shape
         cells = y.mean(axis=2)
@@ -350,18 +291,31 @@ class AveragedExplanation:
         error = both if a > 1 and b > 1 else within
         by_width = b * r * np.sum((rows - centre) ** 2, axis=0) / max(1, a - 1)
         by_input = a * r * np.sum((columns - centre) ** 2, axis=0) / max(1, b - 1)
-        parts = [within, (by_width - error) / (b * r), (by_input - error) / (a * r)]
-        return np.asarray(np.sqrt(np.maximum(np.stack([*parts, (both - within) / r]), 0.0)))
+        parts = {
+            "sampling_sd": within,
+            "width_sd": np.maximum((by_width - error) / (b * r), 0.0),
+            "input_sd": np.maximum((by_input - error) / (a * r), 0.0),
+            "interaction_sd": np.maximum((both - within) / r, 0.0),
+        }
+        every = {"sd": np.sum(list(parts.values()), axis=0), **parts}
+        return {name: np.sqrt(variance) for name, variance in every.items()}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per feature: the mean, its error, the whole spread and its sources."""
+        from eblime._pandas import pd
+
+        columns = {"mean": self.mean, "error": self.error, **self.spread}
+        return pd.DataFrame({"feature": list(self.features), **columns})
 
 
 def averaged(
-    explainer: Any,
-    x: Any,
+    explainer: BaseExplainer,
+    x: object,
     *,
     target: int | str | None = None,
     runs: int = 10,
     widths: Sequence[float] = (0.5, 1.0, 2.0),
-    similar: Sequence[Any] = (),
+    similar: Sequence[object] = (),
     rng: RNGLike = 0,
 ) -> AveragedExplanation:
     """Explain an input many times; average the explanations and split their spread by source.
@@ -426,56 +380,4 @@ class _Widened:
     factor: float
 
     def __call__(self, closeness: FloatArray) -> FloatArray:
-        """Weights, (N, p) -> (N,)."""
         return np.asarray(self.kernel(closeness) ** (1 / self.factor**2))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AveragedLIME:
-    """Averaged LIME: the mean of several runs, which share the budget; normal intervals.
-
-    Examples
-    --------
-    >>> import eblime
-    >>> score = lambda texts: [("good" in t) - 0.2 * ("bad" in t) for t in texts]
-    >>> methods = {"LIME": "lime", "averaged": eblime.family.AveragedLIME(runs=4)}
-    >>> found = eblime.compare(score, "a good film with a bad end", methods, n_masks=100)
-    >>> found["averaged"].as_list(top=1)[0][0]
-    "word 'good'"
-    """
-
-    runs: int = 5
-
-    def check(self, explainer: Any, x: Any) -> None:
-        """Refuse settings that cannot work."""
-        check_count("runs", self.runs)
-        if self.runs < 2 or explainer.n_masks // self.runs < 2:
-            raise ValueError(
-                f"`runs` must be from 2 to half of the {explainer.n_masks} masks; got {self.runs}."
-            )
-        self._part(explainer)  # is refused if it cannot work
-
-    def explain(
-        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
-    ) -> Explanation:
-        """Explain the input several times."""
-        self.check(explainer, x)
-        part = self._part(explainer)
-        seeds = as_generator(rng).integers(2**32, size=self.runs).tolist()
-        runs = [part.explain(x, target, seed) for seed in seeds]
-        found = AveragedExplanation(
-            features=tuple(runs[0].features),
-            importances=np.array([[[run.posterior.mean for run in runs]]]),
-        )
-        posterior = Posterior.from_law(
-            normal_law(found.mean, np.diag(found.error**2)),
-            runs[0].answers,
-            method="Averaged LIME",
-            estimand=runs[0].posterior.estimand,
-        )
-        calls = sum(int(run.provenance["model_calls"]) for run in runs)
-        return explanation_like(runs[0], posterior, runs[0].answers, rng, calls)
-
-    def _part(self, explainer: Any) -> Any:
-        """The explainer of one run."""
-        return replace(explainer, method="lime", n_masks=explainer.n_masks // self.runs)

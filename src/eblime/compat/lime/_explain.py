@@ -3,125 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from eblime._checks import as_floats, check_choice, check_count, check_scores
 from eblime._types import FloatArray
-from eblime.answers import Answers
-from eblime.compat.lime.explanation import Result, class_name
+from eblime.compat.lime.explanation import Weighted, class_name
 from eblime.compat.lime.lime_base import SELECTIONS, LimeBase, exponential_kernel
 from eblime.domains.drawn import DRAWN, Drawn
-from eblime.engine.calls import Calls, ModelError
 from eblime.explainers.general import Explainer
 from eblime.kernels import ExponentialKernel
 from eblime.laws import PointMass, PointValue
 from eblime.methods.ridge import LIME
 from eblime.posterior import Posterior
-from eblime.results.explanation import Explanation
-
-_PRIVATE = ("_LimeTabularExplainer__data_inverse", "_LimeTextExplainer__data_labels_distances")
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Weights:
-    """A method that fits nothing: weights and an intercept that are known already."""
-
-    name: str
-    listed: Sequence[tuple[int, float]]
-    intercept: float
-
-    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
-        """The weights as a point estimate."""
-        mean = np.zeros(answers.n_features)
-        mean[[j for j, _ in self.listed]] = [weight for _, weight in self.listed]
-        law, known = PointMass(mean=mean, method=self.name), PointValue(value=self.intercept)
-        about = {"method": self.name, "estimand": f"coefficients of {self.name}"}
-        return Posterior.from_law(law, answers, extras={"intercept": known}, **about)
-
-    def __repr__(self) -> str:
-        """What the weights come from."""
-        return self.name
+from eblime.protocols import Method, Scene
+from eblime.results.explanation import Explanation, NotRefitted
 
 
-def ask(
-    drawn: Drawn, model: Callable[[Any], Any], labels: Sequence[int], top: int | None, **how: Any
-) -> tuple[FloatArray, dict[int, Explanation]]:
-    """Ask the model: all its outputs, (N, outputs), and explanations by label.
-
-    With `top` the labels are the most likely ones, in lime's order. `how` are settings of
-    `eblime.Explainer`.
-    """
-    answers: list[FloatArray] = []
-    chosen = [] if top else [int(label) for label in dict.fromkeys(labels)]
-    if not (top or chosen):
-        raise ValueError("`labels` must have at least one column of the model's output; got none.")
-
-    def outputs(batch: Any) -> FloatArray:
-        found = model(batch)
-        scores = as_floats("scores", found.toarray() if hasattr(found, "toarray") else found)
-        n_outputs = scores.shape[-1] if scores.ndim == 2 else 0
-        if not n_outputs or any(not -n_outputs <= label < n_outputs for label in chosen):
-            raise ValueError(
-                "The model must return scores of shape (n, classes), and `labels` must be columns "
-                f"of it; got shape {scores.shape} and labels {chosen}."
-            )
-        answers.append(check_scores(scores, len(scores), ndim=2))
-        chosen[:] = chosen or np.argsort(scores[0])[-(top or 0) :].tolist()
-        return scores[:, chosen]
-
-    n = len(drawn.data)
-    try:  # all outputs that are left
-        found = Explainer(outputs, DRAWN, n_masks=n, **how).explain_targets(drawn, 10**6)
-    except ModelError as error:  # programs for lime expect the model's own errors
-        raise error.__cause__ or error from None
-    kept = {j: replace(e, scene=drawn.input, source=None) for j, e in found.items()}
-    explained = {label: replace(kept[j], target=label) for j, label in enumerate(chosen)}
-    return np.concatenate(answers), explained
+def with_weights(e: Explanation, name: str, listed: Weighted, intercept: float) -> Explanation:
+    """The explanation with weights that are known already, as a point estimate."""
+    mean = np.zeros(e.answers.n_features)
+    mean[[j for j, _ in listed]] = [weight for _, weight in listed]
+    law, known = PointMass(mean=mean, method=name), PointValue(value=intercept)
+    about = {"method": name, "estimand": f"coefficients of {name}"}
+    posterior = Posterior.from_law(law, e.answers, extras={"intercept": known}, **about)
+    return replace(e, posterior=posterior, method=NotRefitted(name=name))
 
 
 class LimeExplainer:
     """What explainers share: the settings of the fit, and the way to a result."""
 
-    mode = "classification"
-    class_names: Sequence[Any] | None = None
+    kernel: Callable[..., FloatArray] | None
+    kernel_width: Any
+    verbose: bool
+    feature_selection: str
+    random_state: Any
+    method: str | Method
+    mode: str = "classification"
+    class_names: Sequence[object] | None = None
 
-    def __init_subclass__(cls) -> None:
-        """Refuse subclasses that replace private methods of lime, which are never called here."""
-        for name in set(_PRIVATE) & set(vars(cls)):
-            raise TypeError(
-                f"{cls.__name__} replaces lime's private method {name}, which eblime does not "
-                "call. Write a domain for eblime.Explainer instead."
-            )
-
-    def _set(
-        self, width: float, kernel: Any, verbose: bool, selection: str, seed: Any, method: Any
-    ) -> None:
-        """Check and set what the constructors of all explainers take."""
-        check_choice("feature_selection", selection, SELECTIONS)
-        self.feature_selection = selection
-        kernel_fn = partial(kernel or exponential_kernel, kernel_width=width)
-        self.base: Any = LimeBase(kernel_fn, verbose, seed, method=method)
-        self.random_state: np.random.RandomState = self.base.random_state
+    def __post_init__(self) -> None:
+        check_choice("feature_selection", self.feature_selection, SELECTIONS)
+        kernel_fn = partial(self.kernel or exponential_kernel, kernel_width=self.kernel_width)
+        self.base: Any = LimeBase(kernel_fn, self.verbose, self.random_state, method=self.method)
+        self.random_state = self.base.random_state
 
     def _fill(
         self,
-        result: Result,
-        drawn: Drawn,
-        model: Callable[[Any], Any],
+        result: Any,
+        scene: Scene,
+        data: FloatArray,
+        ask: Callable[[], ArrayLike],
         labels: Sequence[int],
         top_labels: int | None,
         num_features: int,
-        metric: str | Callable[..., Any],
-        regressor: Any,
+        metric: str | Callable[..., float],
+        regressor: object,
         *,
         unit: float = 1.0,
         **about: Any,
     ) -> FloatArray:
-        """Ask the model, and fit every label with `base`, which users may replace.
+        """Fit what `ask` returns to `data`; `base` fits each label, which users may replace.
 
         Distances are multiplied by `unit`; `about` is for the provenance. Returns all outputs of
         the model, (N, outputs).
@@ -129,9 +75,22 @@ class LimeExplainer:
         from sklearn.metrics import pairwise_distances
 
         check_count("num_features", num_features)
-        base, data, selection = self.base, drawn.data, self.feature_selection
-        about |= {"input": {}, "design": "as in lime", "seed": "random_state"}
+        chosen = [int(label) for label in dict.fromkeys(labels)]
+        if not (top_labels or chosen):
+            raise ValueError(
+                "`labels` must have at least one column of the model's output; got none."
+            )
+        base, selection = self.base, self.feature_selection
         distances = unit * pairwise_distances(data, data[:1], metric=metric).ravel()
+        scores = as_floats("scores", ask())
+        if scores.ndim == 2 and top_labels:
+            chosen = np.argsort(scores[0])[-top_labels:].tolist()
+        if scores.ndim != 2 or not set(chosen) <= set(range(scores.shape[1])):
+            raise ValueError(
+                "The model must return scores of shape (n, classes), and `labels` must be columns "
+                f"of it; got shape {scores.shape} and labels {chosen}."
+            )
+        about |= {"input": {}, "design": "as in lime", "seed": "random_state"}
         weigh: Any = getattr(base, "kernel_fn", np.ones_like)
         usual = metric == "euclidean" or (metric == "cosine" and (data[0] == 1).all())
         if usual and getattr(weigh, "func", None) is exponential_kernel:
@@ -144,8 +103,8 @@ class LimeExplainer:
         ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
         certain = ours and base.has_posterior(regressor)
         how = {"kernel": kernel, "method": base.method if certain else LIME()}
-        calls = Calls(batch_size=len(data))
-        scores, found = ask(drawn, model, labels, top_labels, calls=calls, **how)
+        drawn = Drawn(scene, data, check_scores(scores, len(data), ndim=2).__getitem__)
+        explainer = Explainer(lambda batch: batch, DRAWN, n_masks=len(data), **how)
         names: Any = {0: "prediction"}
         if self.mode == "classification":
             if self.class_names is None:
@@ -154,7 +113,7 @@ class LimeExplainer:
             result.predict_proba = scores[0]
             order = np.argsort(-scores[0], kind="stable")[:10].tolist()
             about["top_classes"] = [(class_name(names, j), float(scores[0, j])) for j in order]
-        for label, e in found.items():
+        for label, e in explainer.explain_targets(drawn, chosen).items():
             if certain:
                 fit = base.summarise(e.posterior, data[0], e.scores[0], num_features, selection)
             else:
@@ -162,9 +121,11 @@ class LimeExplainer:
                 fit = fit_label(data, scores, distances, label, num_features, **settings)
                 fit = float(np.ravel(fit[0])[0]), [(int(j), float(w)) for j, w in fit[1]], *fit[2:]
                 source = type(base if regressor is None else regressor).__name__
-                e = e.refit(Weights("LIME" if source == "LimeBase" else source, fit[1], fit[0]))
+                about["method"] = "LIME" if source == "LimeBase" else source
+                e = with_weights(e, about["method"], fit[1], fit[0])
             result.intercept[label], result.local_exp[label], result.score, result.local_pred = fit
             facts = {k: v for k, v in e.provenance.items() if k != "seconds"} | about
-            result.keep(label, replace(e, label=class_name(names, label), provenance=facts))
-        result.top_labels = list(found)[::-1] if top_labels else None
+            e = replace(e, scene=scene, source=None, provenance=facts)
+            result.explanations[label] = replace(e, label=class_name(names, label))
+        result.top_labels = chosen[::-1] if top_labels else None
         return scores

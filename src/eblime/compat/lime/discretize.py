@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 from scipy.stats import truncnorm
 
 from eblime._types import FloatArray
@@ -35,11 +34,11 @@ class BaseDiscretizer:
 
     def __init__(
         self,
-        data: Any,
+        data: object,
         categorical_features: Sequence[int],
-        feature_names: Sequence[Any],
-        labels: Any = None,
-        random_state: Any = None,
+        feature_names: Sequence[object],
+        labels: object = None,
+        random_state: object = None,
         data_stats: Mapping[str, Any] | None = None,
     ) -> None:
         values = np.asarray(data)
@@ -47,7 +46,7 @@ class BaseDiscretizer:
         self.data_stats = data_stats
         self.random_state = as_random_state(random_state)
         self.names: dict[int, list[str]] = {}
-        self.lambdas: dict[int, Callable[[Any], Any]] = {}
+        self.lambdas: dict[int, Callable[[np.ndarray], object]] = {}
         self.means, self.stds, self.mins, self.maxs = (
             dict((data_stats or {}).get(name, {})) for name in ("means", "stds", "mins", "maxs")
         )
@@ -67,18 +66,18 @@ class BaseDiscretizer:
             self.mins[feature] = [column.min(), *cuts.tolist()]
             self.maxs[feature] = [*cuts.tolist(), column.max()]
 
-    def bins(self, data: Any, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
         """The borders between the bins of each column of `to_discretize`."""
         raise NotImplementedError("A discretizer must have a method `bins`.")
 
-    def discretize(self, data: Any) -> Any:
+    def discretize(self, data: object) -> np.ndarray:
         """Rows, or one row, with the number of the bin in place of each number."""
         found = np.array(data)
         for feature, place in self.lambdas.items():
             found[..., feature] = place(found[..., feature])
         return found
 
-    def undiscretize(self, data: Any) -> Any:
+    def undiscretize(self, data: object) -> np.ndarray:
         """Rows, or one row, with a number drawn from each bin: a truncated normal."""
         found = np.array(data)
         for feature in self.means:
@@ -87,7 +86,7 @@ class BaseDiscretizer:
             found[..., feature] = drawn.reshape(found.shape[:-1])
         return found
 
-    def get_undiscretize_values(self, feature: int, values: Any) -> FloatArray:
+    def get_undiscretize_values(self, feature: int, values: object) -> FloatArray:
         """A number from each of these bins of a column; a bin of width zero gives its border."""
         low, high, mean, sd = (
             np.asarray(table[feature], dtype=np.float64)
@@ -97,7 +96,7 @@ class BaseDiscretizer:
         found = (low if self.keeps_borders else start)[bins]
         wide = (start != end)[bins]
         inside = bins[wide]
-        drawn = _truncated_normal(self.random_state, start, end, inside)
+        drawn = truncnorm.rvs(start[inside], end[inside], random_state=self.random_state)
         found[wide] = drawn * sd[inside] + mean[inside]
         return np.asarray(found)
 
@@ -105,7 +104,7 @@ class BaseDiscretizer:
 class StatsDiscretizer(BaseDiscretizer):
     """Bins whose borders are given: `data_stats["bins"]`, by column."""
 
-    def bins(self, data: Any, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
         """The given borders."""
         given = (self.data_stats or {}).get("bins") or {}
         found = [given.get(feature) for feature in self.to_discretize]
@@ -115,7 +114,7 @@ class StatsDiscretizer(BaseDiscretizer):
 class QuartileDiscretizer(BaseDiscretizer):
     """Four bins with the same number of rows."""
 
-    def bins(self, data: Any, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
         """The quartiles."""
         return [np.percentile(data[:, j], [25, 50, 75]) for j in self.to_discretize]
 
@@ -123,7 +122,7 @@ class QuartileDiscretizer(BaseDiscretizer):
 class DecileDiscretizer(BaseDiscretizer):
     """Ten bins with the same number of rows."""
 
-    def bins(self, data: Any, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
         """The deciles."""
         return [np.percentile(data[:, j], range(10, 100, 10)) for j in self.to_discretize]
 
@@ -131,7 +130,7 @@ class DecileDiscretizer(BaseDiscretizer):
 class EntropyDiscretizer(BaseDiscretizer):
     """At most eight bins, cut by a decision tree that predicts the labels."""
 
-    def bins(self, data: Any, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
         """The thresholds of a tree of depth 3, or the median if it has none."""
         if labels is None:
             raise ValueError("`labels` must not be None for an EntropyDiscretizer.")
@@ -144,12 +143,3 @@ class EntropyDiscretizer(BaseDiscretizer):
             cuts = np.sort(tree.threshold[tree.children_left > -1])
             found.append(cuts if len(cuts) else np.array([np.median(data[:, j])]))
         return found
-
-
-def _truncated_normal(state: Any, start: FloatArray, end: FloatArray, bins: Any) -> Any:
-    """The draws of `scipy.stats.truncnorm` in these bins; faster if zero is in all of them."""
-    if (start[bins] > 0).any() or (end[bins] < 0).any():
-        return truncnorm.rvs(start[bins], end[bins], random_state=state)
-    share, mass = state.uniform(size=len(bins)), (ndtr(end) - ndtr(start))[bins]
-    below, above = ndtr(start)[bins] + share * mass, ndtr(-end)[bins] + (1 - share) * mass
-    return np.where(below < 0.5, 1, -1) * ndtri(np.minimum(below, above))  # from the nearer tail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,85 +18,61 @@ from eblime.results.explanation import Explanation as Explained
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Weighted = Sequence[tuple[int, float]]  # features and their weights
+_PAGE_OPTIONS = {"show_table", "show_all", "text", "opacity"}  # of lime; they have no effect here
 
+
+@dataclass(eq=False, repr=False)
 class Result:
     """What results of all kinds of inputs have: lime's numbers by label, and ours.
 
     `score` and `local_pred` are those of the last label that was explained, as in lime 0.2.0.1;
-    with `top_labels` that is the most likely one. So are `posterior` and `explanation`.
+    with `top_labels` that is the most likely one. So are `posterior` and `explanation`;
+    `explanations` has those of all labels as this library has them, with plots and files.
     """
 
-    def __init__(self) -> None:
-        self.local_exp: dict[int, list[tuple[int, float]]] = {}
-        self.intercept: dict[int, float] = {}
-        self.score: float | None = None
-        self.local_pred: Any = None
-        self.top_labels: list[int] | None = None
-        self.class_names: Sequence[Any] | None = None
-        self.predict_proba: Any = None
-        self._kept: dict[int, tuple[Explained, Any, list[float]]] = {}
-        self._opened: dict[int, Explained] = {}
-
-    @property
-    def explanations(self) -> Mapping[int, Explained]:
-        """The explanation of each label as this library has it: posterior, plots, files."""
-        return {label: self._explanation_of(label) for label in self._kept}
+    local_exp: dict[int, list[tuple[int, float]]] = field(default_factory=dict, init=False)
+    intercept: dict[int, float] = field(default_factory=dict, init=False)
+    score: float | None = field(default=None, init=False)
+    local_pred: Any = field(default=None, init=False)
+    top_labels: list[int] | None = field(default=None, init=False)
+    predict_proba: Any = field(default=None, init=False)
+    explanations: dict[int, Explained] = field(default_factory=dict, init=False)
 
     @property
     def explanation(self) -> Explained:
         """The explanation of the last label that was explained."""
-        return self._explanation_of(next(reversed(self._kept or self.local_exp), None))
+        if not self.explanations:
+            raise KeyError("There is no posterior: no explainer fitted the weights in `local_exp`.")
+        return self.explanations[next(reversed(self.explanations))]
 
     @property
     def posterior(self) -> Posterior:
         """The posterior of the last label that was explained."""
         return self.explanation.posterior
 
-    def keep(self, label: int, e: Explained) -> None:
-        """Keep an explanation in little memory: one bit per mask, and no posterior."""
-        masks, weights = e.masks, [weight for _, weight in self.local_exp[label] if weight]
-        if ((masks == 0) | (masks == 1)).all():
-            masks = np.packbits(masks > 0, axis=1)  # type: ignore[assignment]
-        answers = replace(e.answers, masks=np.empty((0, 0)), scores=e.scores.copy())
-        small = replace(e, answers=answers, posterior=None)  # type: ignore[arg-type]
-        self._kept[label] = small, masks, weights
-
-    def _explanation_of(self, label: Any) -> Explained:
-        """The explanation of a label, fitted when it is first asked for."""
-        self._weights_of(label)
-        if label not in self._kept:
-            raise KeyError("There is no posterior: no explainer fitted the weights in `local_exp`.")
-        if label not in self._opened:
-            e, masks, _ = self._kept[label]
-            if masks.dtype == np.uint8:
-                masks = np.unpackbits(masks, axis=1, count=e.scene.n_features).astype(np.float64)
-            full = replace(e, answers=replace(e.answers, masks=masks))
-            self._opened[label] = full.refit(e.method)
-        return self._opened[label]
-
-    def _weights_of(self, label: Any) -> list[tuple[int, float]]:
+    def _weights_of(self, label: int) -> list[tuple[int, float]]:
         """Features of a label and their weights; a label that was not explained is refused."""
         if label not in self.local_exp:
             known = ", ".join(str(name) for name in self.local_exp) or "none"
             raise KeyError(f"Label {label!r} was not explained; explained labels: {known}.")
         return self.local_exp[label]
 
-    def _has_own_fit(self, label: Any) -> bool:
+    def _has_own_fit(self, label: int) -> bool:
         """Whether the weights of a label are those of its posterior, not the user's own."""
-        weights = [weight for _, weight in self._weights_of(label) if weight]
-        return label in self._kept and weights == self._kept[label][2]
+        weights, e = {weight for _, weight in self._weights_of(label)}, self.explanations.get(label)
+        return e is not None and weights <= {0.0, *e.posterior.mean.tolist()}
 
 
 class DomainMapper:
     """From numbers of features to their names."""
 
-    page_options: tuple[str, ...] = ()  # lime's options of `as_html`; they have no effect here
-
-    def map_exp_ids(self, exp: Any, **kwargs: Any) -> list[tuple[Any, float]]:
+    def map_exp_ids(self, exp: Weighted, **kwargs: object) -> list[tuple[Any, float]]:
         """(feature, weight) pairs with names instead of numbers; here unchanged."""
         return list(exp)
 
 
+@dataclass(eq=False, repr=False)
 class Explanation(Result):
     """The explanation of a row or a text.
 
@@ -114,21 +90,17 @@ class Explanation(Result):
     True
     """
 
-    def __init__(
-        self,
-        domain_mapper: Any,
-        mode: str = "classification",
-        class_names: Sequence[Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        Result.__init__(self)
-        if mode not in ("classification", "regression"):
-            raise LimeError(f"`mode` must be 'classification' or 'regression'; got {mode!r:.60}.")
-        self.domain_mapper = domain_mapper
-        self.mode = mode
-        self.random_state = random_state
-        self.class_names = class_names
-        if mode == "regression":
+    domain_mapper: Any
+    mode: str = "classification"
+    class_names: Sequence[object] | None = None
+    random_state: Any = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("classification", "regression"):
+            raise LimeError(
+                f"`mode` must be 'classification' or 'regression'; got {self.mode!r:.60}."
+            )
+        if self.mode == "regression":
             self.class_names = ["negative", "positive"]
             self.predicted_value: Any = None
             self.min_value, self.max_value = 0.0, 1.0
@@ -153,9 +125,9 @@ class Explanation(Result):
         pairs = [(name, float(w)) for name, w in self.domain_mapper.map_exp_ids(exp, **kwargs)]
         if not intervals:
             return list(pairs)
-        ends = self._explanation_of(label).posterior.interval(prob).tolist()
         if not self._has_own_fit(label):
-            raise ValueError("The weights in `local_exp` were changed: they have no intervals.")
+            raise ValueError("The weights in `local_exp` are not those of a fit: no intervals.")
+        ends = self.explanations[label].posterior.interval(prob).tolist()
         columns = getattr(self.domain_mapper, "feature_indexes", None)  # those of a sparse row
         known = dict(zip(range(len(ends)) if columns is None else columns, ends, strict=True))
         return [(*row, *known.get(j, (0.0, 0.0))) for row, (j, _) in zip(pairs, exp, strict=True)]
@@ -170,21 +142,19 @@ class Explanation(Result):
         """A pyplot figure: bars, with 95 % intervals where the method has them."""
         from matplotlib import pyplot
 
-        from eblime.plot.style import AGAINST, FAVOUR, INK, caption, clean
+        from eblime.plot.style import INK, caption, clean, sign_colour
 
         title, regression = "Local explanation", self.mode == "regression"
         if not regression and self.class_names is not None:
             title = f"{title} for class {class_name(self.class_names, label)}"
         label = self.dummy_label if regression else label
-        certain = self._has_own_fit(label) and self._explanation_of(label).posterior.has_spread
+        certain = self._has_own_fit(label) and self.explanations[label].posterior.has_spread
         rows = self.as_list(label, intervals=certain, **kwargs)[::-1]
         figure = pyplot.figure(figsize=figsize or (6.4, 1.1 + 0.34 * len(rows)), layout="tight")
         axes, places = figure.subplots(), range(len(rows))
-        colours = [FAVOUR if row[1] > 0 else AGAINST for row in rows]
-        axes.barh(places, [row[1] for row in rows], color=colours, height=0.62)
+        axes.barh(places, [row[1] for row in rows], color=[sign_colour(row[1]) for row in rows])
         if certain:
-            ends = np.array([row[2:] for row in rows]).T
-            axes.hlines(places, *ends, color=INK, linewidth=1.6)
+            axes.hlines(places, *np.array([row[2:] for row in rows]).T, color=INK, linewidth=1.6)
         axes.axvline(0, color=INK, linewidth=0.8)
         axes.set_yticks(places, [caption(row[0]) for row in rows])
         axes.set_title(caption(title, 60))
@@ -196,18 +166,17 @@ class Explanation(Result):
         labels: Sequence[int] | None = None,
         predict_proba: bool = True,
         show_predicted_value: bool = True,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> str:
         """One self-contained page; names and texts in it are escaped.
 
-        `predict_proba` decides whether the most likely classes are listed. lime's
-        `show_predicted_value`, `show_table`, `show_all` (tables), `text` and `opacity` (texts) are
-        accepted and have no effect: the page always shows the prediction and the input.
+        lime's `predict_proba`, `show_predicted_value`, `show_table`, `show_all`, `text` and
+        `opacity` have no effect: the page always shows the classes, the prediction and the input.
         """
         from eblime.reporting.page import report
         from eblime.reporting.render import weights_page
 
-        shown, weights = self._page_content(labels, predict_proba, kwargs)
+        shown, weights = self._page_content(labels, kwargs)
         return report(shown) if shown else weights_page(weights)
 
     def save_to_file(
@@ -216,7 +185,7 @@ class Explanation(Result):
         labels: Sequence[int] | None = None,
         predict_proba: bool = True,
         show_predicted_value: bool = True,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Write the page of `as_html` to a file."""
         page = self.as_html(labels, predict_proba, show_predicted_value, **kwargs)
@@ -227,24 +196,22 @@ class Explanation(Result):
         labels: Sequence[int] | None = None,
         predict_proba: bool = True,
         show_predicted_value: bool = True,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Show the explanations of the labels below the cell of a notebook."""
-        try:
-            from IPython.display import HTML, display
-        except ImportError as error:
-            raise ImportError("Without IPython, use `save_to_file`.") from error
+        from IPython.display import HTML, display
+
         from eblime.reporting.render import weights_fragment
 
-        shown, weights = self._page_content(labels, predict_proba, kwargs)
+        shown, weights = self._page_content(labels, kwargs)
         for part in [e._repr_html_() for e in shown] or [weights_fragment(weights)]:
             display(HTML(part))
 
     def _page_content(
-        self, labels: Sequence[int] | None, predict_proba: bool, options: Mapping[str, Any]
+        self, labels: Sequence[int] | None, options: Mapping[str, object]
     ) -> tuple[list[Explained], dict[str, list[tuple[Any, ...]]]]:
         """What a page shows: explanations, or weights by label where they have no posterior."""
-        for name in set(options) - set(getattr(self.domain_mapper, "page_options", ())):
+        for name in set(options) - _PAGE_OPTIONS:
             raise TypeError(f"`{name}` is not an option of this page.")
         names = {1: "prediction"}
         if self.mode == "classification":
@@ -252,10 +219,7 @@ class Explanation(Result):
             names = {label: class_name(self.class_names, label) for label in chosen}
         if not all(self._has_own_fit(label) for label in names):
             return [], {name: self.as_list(label) for label, name in names.items()}
-        found = [self._explanation_of(label) for label in names]
-        if predict_proba:
-            return found, {}
-        return [replace(e, provenance={**e.provenance, "top_classes": []}) for e in found], {}
+        return [self.explanations[label] for label in names], {}
 
 
 def class_name(names: Any, label: int) -> str:

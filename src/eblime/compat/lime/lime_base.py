@@ -1,9 +1,11 @@
 """Fitting the linear model, where lime has it."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
@@ -16,6 +18,7 @@ SELECTIONS = ("auto", "forward_selection", "highest_weights", "lasso_path", "non
 Fit = tuple[float, list[tuple[int, float]], Any, Any]  # intercept, features, R^2, prediction
 
 
+@dataclass(eq=False)
 class LimeBase:
     """Fits a linear model to perturbed inputs and their scores; `kernel_fn` weighs distances.
 
@@ -23,22 +26,18 @@ class LimeBase:
     which those with the largest products of mean and value are listed.
     """
 
-    def __init__(
-        self,
-        kernel_fn: Callable[[FloatArray], FloatArray],
-        verbose: bool = False,
-        random_state: Any = None,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
-        as_method(method)
-        self.kernel_fn = kernel_fn
-        self.verbose = verbose
-        self.random_state = as_random_state(random_state)
-        self.method = method
+    kernel_fn: Callable[[FloatArray], FloatArray]
+    verbose: bool = False
+    random_state: Any = None
+    _: KW_ONLY
+    method: str | Method = "eblime"
+
+    def __post_init__(self) -> None:
+        as_method(self.method)
+        self.random_state = as_random_state(self.random_state)
 
     def forward_selection(
-        self, data: Any, labels: Any, weights: Any, num_features: int
+        self, data: FloatArray, labels: FloatArray, weights: FloatArray, num_features: int
     ) -> IntArray:
         """Greedy choice of features by the weighted R^2 of a linear fit, in the order of choice."""
         columns, missed = _centre(data, labels, weights)
@@ -57,7 +56,12 @@ class LimeBase:
         return np.array(chosen, dtype=np.intp)
 
     def feature_selection(
-        self, data: Any, labels: Any, weights: Any, num_features: int, method: str
+        self,
+        data: FloatArray,
+        labels: FloatArray,
+        weights: FloatArray,
+        num_features: int,
+        method: str,
     ) -> IntArray:
         """Choose features: "none", "forward_selection", "highest_weights", "lasso_path", "auto".
 
@@ -79,13 +83,13 @@ class LimeBase:
 
     def explain_instance_with_data(
         self,
-        neighborhood_data: Any,
-        neighborhood_labels: Any,
-        distances: Any,
+        neighborhood_data: ArrayLike,
+        neighborhood_labels: ArrayLike,
+        distances: ArrayLike,
         label: int,
         num_features: int,
         feature_selection: str = "auto",
-        model_regressor: Any = None,
+        model_regressor: object = None,
     ) -> Fit:
         """Fit one label: intercept, sorted (feature, weight), weighted R^2, local prediction."""
         from sklearn.linear_model import Ridge
@@ -106,7 +110,7 @@ class LimeBase:
         fitted = float(np.ravel(model.intercept_)[0]), used, np.ravel(model.coef_)
         return self._sort_fit(*fitted, r2, model.predict(data[:1, used]), scores[0])
 
-    def has_posterior(self, regressor: Any = None) -> bool:
+    def has_posterior(self, regressor: object = None) -> bool:
         """Whether fits give a posterior: not lime's ridge regression, nor a regressor."""
         return regressor is None and not isinstance(as_method(self.method), LIME)
 
@@ -120,7 +124,7 @@ class LimeBase:
         return self._sort_fit(intercept, used, mean[used], posterior.r2, predicted, score)
 
     def _sort_fit(
-        self, intercept: float, used: Any, weights: Any, r2: Any, predicted: Any, score: float
+        self, intercept: float, used: Any, weights: Any, r2: object, predicted: object, score: float
     ) -> Fit:
         """The fit with the largest weights first, printed if `verbose`."""
         if self.verbose:
@@ -136,7 +140,7 @@ def exponential_kernel(d: FloatArray, kernel_width: float) -> FloatArray:
     return np.asarray(np.sqrt(np.exp(-(d**2) / kernel_width**2)))
 
 
-def as_random_state(seed: Any) -> np.random.RandomState:
+def as_random_state(seed: object) -> np.random.RandomState:
     """The random state of a seed as lime takes it, so that draws are the same."""
     try:
         from sklearn.utils import check_random_state
@@ -153,7 +157,9 @@ def _largest(products: FloatArray, n: int) -> IntArray:
     return np.argsort(-np.abs(products), kind="stable")[:n]
 
 
-def _centre(data: Any, labels: Any, weights: Any) -> tuple[FloatArray, FloatArray]:
+def _centre(
+    data: FloatArray, labels: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Data and scores minus their weighted means, times the roots of the weights."""
     root = np.sqrt(weights)
     centre, mean = np.average(data, axis=0, weights=weights), np.average(labels, weights=weights)

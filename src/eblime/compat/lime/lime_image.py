@@ -1,24 +1,25 @@
 """Explanations of images, with lime's names, settings and draws."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from eblime._checks import check_count
-from eblime._types import FloatArray, IntArray
-from eblime.compat.lime._explain import LimeExplainer, ask
+from eblime._progress import progress_reporter
+from eblime._types import FloatArray
+from eblime.compat.lime._explain import LimeExplainer
 from eblime.compat.lime.explanation import Result
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
-from eblime.domains.drawn import Drawn
-from eblime.domains.image.scene import ImageScene, three_channels
-from eblime.engine.calls import Calls
+from eblime.domains.image.scene import SEGMENTER, ImageScene, as_pixels, three_channels
 from eblime.protocols import Method
 
-Classifier = Callable[[NDArray[Any]], Any]
+Classifier = Callable[[np.ndarray], ArrayLike]
 
 
+@dataclass(eq=False, repr=False)
 class ImageExplanation(Result):
     """The explanation of an image, (H, W, C); `segments` has the superpixel of each pixel.
 
@@ -34,10 +35,8 @@ class ImageExplanation(Result):
     array([[0, 0, 1, 1]])
     """
 
-    def __init__(self, image: NDArray[Any], segments: NDArray[Any]) -> None:
-        Result.__init__(self)
-        self.image = image
-        self.segments = segments
+    image: np.ndarray
+    segments: np.ndarray
 
     def get_image_and_mask(
         self,
@@ -47,7 +46,7 @@ class ImageExplanation(Result):
         hide_rest: bool = False,
         num_features: int = 5,
         min_weight: float = 0.0,
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The image and a mask of its most important superpixels, (H, W, C) and (H, W).
 
         With neither `positive_only` nor `negative_only`, superpixels that raise the score are
@@ -69,6 +68,7 @@ class ImageExplanation(Result):
         return picture, mask
 
 
+@dataclass(eq=False)
 class LimeImageExplainer(LimeExplainer):
     """Explains predictions for images; parameters are those of lime.
 
@@ -87,21 +87,17 @@ class LimeImageExplainer(LimeExplainer):
     [(1, 0.5), (0, 0.0)]
     """
 
-    def __init__(
-        self,
-        kernel_width: float = 0.25,
-        kernel: Callable[..., Any] | None = None,
-        verbose: bool = False,
-        feature_selection: str = "auto",
-        random_state: Any = None,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
-        self._set(float(kernel_width), kernel, verbose, feature_selection, random_state, method)
+    kernel_width: float = 0.25
+    kernel: Callable[..., FloatArray] | None = None
+    verbose: bool = False
+    feature_selection: str = "auto"
+    random_state: Any = None
+    _: KW_ONLY
+    method: str | Method = "eblime"
 
     def explain_instance(
         self,
-        image: Any,
+        image: object,
         classifier_fn: Classifier,
         labels: Sequence[int] = (1,),
         hide_color: Any = None,
@@ -110,8 +106,8 @@ class LimeImageExplainer(LimeExplainer):
         num_samples: int = 1000,
         batch_size: int = 10,
         segmentation_fn: Classifier | None = None,
-        distance_metric: str | Callable[..., Any] = "cosine",
-        model_regressor: Any = None,
+        distance_metric: str | Callable[..., float] = "cosine",
+        model_regressor: object = None,
         random_seed: int | None = None,
         progress_bar: bool = False,
     ) -> ImageExplanation:
@@ -125,13 +121,8 @@ class LimeImageExplainer(LimeExplainer):
         check_count("num_samples", num_samples)
         check_count("batch_size", batch_size)
         pairwise_distances(np.eye(2), metric=distance_metric)  # refuses an unknown one
-        pixels = np.asarray(image)
+        pixels = as_pixels(image)
         pixels = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else pixels
-        if pixels.ndim != 3 or pixels.dtype.kind not in "buif":
-            raise ValueError(
-                "`image` must be numbers of shape (H, W, C) or (H, W); got shape "
-                f"{pixels.shape} and dtype {pixels.dtype}."
-            )
         if random_seed is None:
             random_seed = int(self.random_state.randint(0, high=1000))
         if segmentation_fn is None:
@@ -139,35 +130,33 @@ class LimeImageExplainer(LimeExplainer):
             found = SegmentationAlgorithm("quickshift", **settings)(three_channels(pixels))
         else:
             found = np.asarray(segmentation_fn(pixels))
-        if found.shape != pixels.shape[:2]:
-            raise ValueError(
-                f"`segmentation_fn` must return a label per pixel, shape {pixels.shape[:2]}; "
-                f"got shape {found.shape}."
-            )
-        segments = np.unique(found, return_inverse=True)[1].reshape(found.shape)
-        hidden, p = np.array(pixels), int(segments.max()) + 1
+        segments = SEGMENTER.segment(pixels, found)
+        hidden = np.array(pixels)
         if hide_color is not None:
             hidden[:] = hide_color
-        for inside in (segments == j for j in range(p) if hide_color is None):
-            hidden[inside] = [channel.mean() for channel in pixels[inside].T]
+        for j in range(segments.max() + 1 if hide_color is None else 0):
+            hidden[segments == j] = [channel.mean() for channel in pixels[segments == j].T]
         asked = pixels, hidden, segments, classifier_fn, num_samples, batch_size
         bar: Any = {"progress_bar": True} if progress_bar else {}  # subclasses may not know it
-        data, scores = self.data_labels(*asked, **bar)
-        masks = np.asarray(data, dtype=np.float64)
-        if masks.shape[1:] != (p,):
-            raise ValueError(f"The masks must have {p} columns; got shape {masks.shape}.")
+        masks, scores = self.data_labels(*asked, **bar)
         result = ImageExplanation(pixels, segments)
         scene = ImageScene(shown=pixels, hidden=hidden, labels=segments, channel_axis=2)
-        drawn = Drawn(scene, masks, lambda rows: scores[rows])
         how = labels, top_labels, num_features, distance_metric, model_regressor
-        self._fill(result, drawn, lambda batch: batch, *how, batch_size=batch_size)
+        self._fill(
+            result,
+            scene,
+            np.asarray(masks, dtype=float),
+            lambda: scores,
+            *how,
+            batch_size=batch_size,
+        )
         return result
 
     def data_labels(
         self,
-        image: Any,
-        fudged_image: Any,
-        segments: Any,
+        image: np.ndarray,
+        fudged_image: np.ndarray,
+        segments: np.ndarray,
         classifier_fn: Classifier,
         num_samples: int,
         batch_size: int = 10,
@@ -178,17 +167,17 @@ class LimeImageExplainer(LimeExplainer):
         A subclass may replace it, to draw or ask in its own way.
         """
         shown, hidden = np.ascontiguousarray(image), np.ascontiguousarray(fudged_image)
-        labels = np.unique(segments, return_inverse=True)[1].reshape(np.shape(segments))
+        labels = SEGMENTER.segment(shown, segments)
         scene = ImageScene(shown=shown, hidden=hidden, labels=labels, channel_axis=2)
         p, renderer = scene.n_features, scene.renderer()
         masks = self.random_state.randint(0, 2, num_samples * p).reshape(-1, p).astype(np.float64)
         masks[0] = 1
-
-        def make(rows: IntArray) -> NDArray[Any]:
-            batch = scene.batch(len(rows))
-            renderer.render(masks[rows], batch)
-            return batch
-
-        how: Any = {"calls": Calls(batch_size=batch_size), "progress": progress_bar}
-        drawn = Drawn(scene, masks, make)
-        return masks, ask(drawn, classifier_fn, [0], None, method="lime", **how)[0]
+        scores = []
+        with progress_reporter(progress_bar, num_samples, unit="image") as report:
+            for begin in range(0, num_samples, batch_size):
+                rows = masks[begin : begin + batch_size]
+                batch = scene.batch(len(rows))
+                renderer.render(rows, batch)
+                scores.append(np.asarray(classifier_fn(batch)))
+                report(begin + len(rows))
+        return masks, np.concatenate(scores)

@@ -1,13 +1,15 @@
 """Explanations of rows, with lime's names, settings and draws."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from eblime._checks import check_choice, check_count, check_masks
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.compat.lime._explain import LimeExplainer
 from eblime.compat.lime.discretize import (
@@ -17,46 +19,41 @@ from eblime.compat.lime.discretize import (
     QuartileDiscretizer,
     StatsDiscretizer,
 )
-from eblime.compat.lime.explanation import DomainMapper, Explanation, class_name
-from eblime.domains.drawn import Drawn
+from eblime.compat.lime.explanation import DomainMapper, Explanation, Weighted, class_name
 from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.cells import short_text
 from eblime.protocols import Method
 
+_DISCRETIZERS = {
+    "quartile": QuartileDiscretizer,
+    "decile": DecileDiscretizer,
+    "entropy": EntropyDiscretizer,
+}
 _STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencies")
 
 
+@dataclass(eq=False)
 class TableDomainMapper(DomainMapper):
     """Names of the features of a row; `feature_indexes` are the columns that a sparse row has."""
 
-    page_options = ("show_table", "show_all")
+    feature_names: Sequence[str]
+    feature_values: Sequence[str]
+    scaled_row: object
+    categorical_features: Sequence[int]
+    discretized_feature_names: Sequence[str] | None = None
+    feature_indexes: object = None
 
-    def __init__(
-        self,
-        feature_names: Sequence[str],
-        feature_values: Sequence[str],
-        scaled_row: Any,
-        categorical_features: Sequence[int],
-        discretized_feature_names: Sequence[str] | None = None,
-        feature_indexes: Any = None,
-    ) -> None:
-        self.exp_feature_names = self.feature_names = feature_names
-        self.feature_values = feature_values
-        self.scaled_row = scaled_row
-        self.categorical_features = categorical_features
-        self.discretized_feature_names = discretized_feature_names
-        self.feature_indexes = feature_indexes
-        n_categories = len(categorical_features)
-        self.all_categorical = feature_indexes is None and n_categories == len(feature_names)
+    def __post_init__(self) -> None:
+        self.exp_feature_names, n = self.feature_names, len(self.feature_names)
+        self.all_categorical = self.feature_indexes is None and len(self.categorical_features) == n
 
-    def map_exp_ids(self, exp: Any, **kwargs: Any) -> list[tuple[Any, float]]:
+    def map_exp_ids(self, exp: Weighted) -> list[tuple[str, float]]:  # type: ignore[override]
         """(name, weight) pairs."""
-        if kwargs:
-            raise TypeError(f"`{next(iter(kwargs))}` is not an option for a table.")
         names = self.discretized_feature_names or self.exp_feature_names
         return [(names[j], weight) for j, weight in exp]
 
 
+@dataclass(eq=False)
 class LimeTabularExplainer(LimeExplainer):
     """Explains predictions for rows of a table; parameters are those of lime.
 
@@ -75,43 +72,36 @@ class LimeTabularExplainer(LimeExplainer):
     ['-0.02 < 2 <= 0.66', '-0.10 < 0 <= 0.66']
     """
 
-    def __init__(
-        self,
-        training_data: Any,
-        mode: str = "classification",
-        training_labels: Any = None,
-        feature_names: Sequence[Any] | None = None,
-        categorical_features: Sequence[int] | None = None,
-        categorical_names: Mapping[int, Sequence[Any]] | None = None,
-        kernel_width: float | None = None,
-        kernel: Callable[..., Any] | None = None,
-        verbose: bool = False,
-        class_names: Sequence[Any] | None = None,
-        feature_selection: str = "auto",
-        discretize_continuous: bool = True,
-        discretizer: str | BaseDiscretizer = "quartile",
-        sample_around_instance: bool = False,
-        random_state: Any = None,
-        training_data_stats: Mapping[str, Any] | None = None,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
-        check_choice("mode", mode, ("classification", "regression"))
-        if training_data_stats:
-            self.validate_training_data_stats(training_data_stats)
-        data, is_sparse = training_data, sparse.issparse(training_data)
-        if not is_sparse:
-            data = check_masks(training_data, name="training_data")
+    training_data: InitVar[object]
+    mode: str = "classification"
+    training_labels: InitVar[object] = None
+    feature_names: Any = None  # a sequence; None numbers the columns
+    categorical_features: Any = None  # a sequence of numbers or names
+    categorical_names: Mapping[int, Sequence[object]] | None = None
+    kernel_width: float | None = None
+    kernel: Callable[..., FloatArray] | None = None
+    verbose: bool = False
+    class_names: Sequence[object] | None = None
+    feature_selection: str = "auto"
+    discretize_continuous: bool = True
+    discretizer: Any = "quartile"  # a name or a `BaseDiscretizer`
+    sample_around_instance: bool = False
+    random_state: Any = None
+    training_data_stats: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    method: str | Method = "eblime"
+
+    def __post_init__(self, training_data: Any, training_labels: Any) -> None:
+        check_choice("mode", self.mode, ("classification", "regression"))
+        stats, is_sparse = self.training_data_stats, sparse.issparse(training_data)
+        if stats:
+            self.validate_training_data_stats(stats)
+        data = training_data if is_sparse else check_masks(training_data, name="training_data")
         p = data.shape[1]
-        width = float(np.sqrt(p) * 0.75 if kernel_width is None else kernel_width)
-        self._set(width, kernel, verbose, feature_selection, random_state, method)
-        self.mode = mode
-        self.categorical_names = dict(categorical_names or {})
-        self.sample_around_instance = sample_around_instance
-        self.training_data_stats = training_data_stats
-        self.class_names = class_names
+        self.kernel_width = self.kernel_width or float(np.sqrt(p) * 0.75)
+        LimeExplainer.__post_init__(self)
         names = [str(name) for name in getattr(training_data, "columns", range(p))]
-        given = names if feature_names is None else list(feature_names)
+        given = names if self.feature_names is None else list(self.feature_names)
         if len(given) != p:
             message = f"`feature_names` must have {p} entries; got {len(given)}."
             if len(given) < p:
@@ -119,33 +109,29 @@ class LimeTabularExplainer(LimeExplainer):
             warn_user(f"{message} The first {p} are used.")  # often the last one is the target
         self.feature_names = given[:p]
         known = {name: j for j, name in enumerate(self.feature_names)} | {j: j for j in range(p)}
-        columns = [] if categorical_features is None else list(categorical_features)
+        columns = [] if self.categorical_features is None else list(self.categorical_features)
         if (is_sparse and columns) or not set(columns) <= set(known):
             raise ValueError(
                 f"`categorical_features` must be numbers of columns, 0 .. {p - 1}, or names of "
                 f"`feature_names`, and none for sparse data; got {columns!r:.60}."
             )
         self.categorical_features = [known[column] for column in columns]
-        self.discretizer: BaseDiscretizer | None = None
-        if discretize_continuous and not is_sparse:
-            cut: Any = discretizer
-            if training_data_stats:
-                cut = StatsDiscretizer
-            elif not isinstance(cut, BaseDiscretizer):
-                kinds = QuartileDiscretizer, DecileDiscretizer, EntropyDiscretizer
-                known_cuts = dict(zip(("quartile", "decile", "entropy"), kinds, strict=True))
-                check_choice("discretizer", cut, tuple(known_cuts))
-                cut = known_cuts[cut]
-            if isinstance(cut, type):
-                about = self.categorical_features, self.feature_names, training_labels
-                cut = cut(data, *about, self.random_state, training_data_stats)
-            self.discretizer = cut
+        cut = self.discretizer
+        if is_sparse or not self.discretize_continuous:
+            cut = None
+        elif stats or not isinstance(cut, BaseDiscretizer):
+            check_choice("discretizer", cut, tuple(_DISCRETIZERS))
+            kind = StatsDiscretizer if stats else _DISCRETIZERS[cut]
+            about = self.categorical_features, self.feature_names, training_labels
+            cut = kind(data, *about, self.random_state, stats)
+        if cut is not None:
             cut.keeps_borders = self.base.has_posterior()
             self.categorical_features = list(range(p))
+        self.discretizer = cut
         self._learn(data)
 
     @staticmethod
-    def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
+    def validate_training_data_stats(training_data_stats: Mapping[str, object]) -> None:
         """Refuse statistics that lack a key."""
         missing = [key for key in _STATS if key not in training_data_stats]
         if missing:
@@ -154,13 +140,13 @@ class LimeTabularExplainer(LimeExplainer):
     def explain_instance(
         self,
         data_row: Any,
-        predict_fn: Callable[[Any], Any],
+        predict_fn: Callable[[Any], ArrayLike],
         labels: Sequence[int] = (1,),
         top_labels: int | None = None,
         num_features: int = 10,
         num_samples: int = 5000,
-        distance_metric: str | Callable[..., Any] = "euclidean",
-        model_regressor: Any = None,
+        distance_metric: str | Callable[..., float] = "euclidean",
+        model_regressor: object = None,
     ) -> Explanation:
         """Explain the prediction for a row: an array, a series, or a sparse matrix with one row.
 
@@ -180,15 +166,13 @@ class LimeTabularExplainer(LimeExplainer):
         mapper, scene = self._name(row[present], scaled[0], present if is_sparse else None)
         result, regression = Explanation(mapper, mode=self.mode), self.mode == "regression"
 
-        def make(rows: Any) -> Any:
-            if not is_sparse:
-                return inverse[rows]
-            cells = inverse[rows].ravel(), np.tile(present, len(rows))
-            starts = np.arange(len(rows) + 1) * len(present)
-            return sparse.csr_matrix((*cells, starts), shape=(len(rows), n_columns))
-
-        def model(rows: Any) -> Any:
-            scores = np.asarray(predict_fn(rows), dtype=np.float64)
+        def ask() -> FloatArray:
+            batch: Any = inverse
+            if is_sparse:
+                starts = np.arange(num_samples + 1) * len(present)
+                cells = inverse.ravel(), np.tile(present, num_samples), starts
+                batch = sparse.csr_matrix(cells, shape=(num_samples, n_columns))
+            scores = np.asarray(predict_fn(batch), dtype=np.float64)
             if regression:  # of several outputs the first one, as in lime
                 return scores.reshape(len(scores), -1)[:, :1]
             if scores.ndim == 1:
@@ -202,7 +186,7 @@ class LimeTabularExplainer(LimeExplainer):
 
         chosen = ([0], None) if regression else (labels, top_labels)
         how = *chosen, num_features, distance_metric, model_regressor
-        scores = self._fill(result, Drawn(scene, scaled, make), model, *how)
+        scores = self._fill(result, scene, scaled, ask, *how)
         if is_sparse:  # number features by the columns of the table, and fill up with zeros
             least = n_columns if self.feature_selection == "none" else min(num_features, n_columns)
             absent = [(j, 0.0) for j in range(n_columns) if j not in present]
@@ -214,7 +198,7 @@ class LimeTabularExplainer(LimeExplainer):
             result.min_value, result.max_value = float(scores.min()), float(scores.max())
             result.intercept[1], result.local_exp[1] = result.intercept[0], result.local_exp[0]
             result.local_exp[0] = [(j, -weight) for j, weight in result.local_exp[1]]
-            result._kept = {1: result._kept[0]}
+            result.explanations = {1: result.explanations[0]}
         return result
 
     def _learn(self, data: Any) -> None:
@@ -222,7 +206,7 @@ class LimeTabularExplainer(LimeExplainer):
         from sklearn.preprocessing import StandardScaler
 
         self.scaler = StandardScaler(with_mean=False).fit(data)
-        self.feature_values: dict[int, list[Any]] = {}
+        self.feature_values: dict[int, list[float]] = {}
         self.feature_frequencies: dict[int, FloatArray] = {}
         stats, cut = self.training_data_stats, self.discretizer
         levels = data if cut is None or stats else cut.discretize(data)
@@ -235,7 +219,7 @@ class LimeTabularExplainer(LimeExplainer):
             self.feature_frequencies[j] = np.asarray(counts) / float(np.sum(counts))
             self.scaler.mean_[j], self.scaler.scale_[j] = 0, 1
 
-    def _draw(self, row: FloatArray, n: int, columns: Any) -> tuple[FloatArray, FloatArray]:
+    def _draw(self, row: FloatArray, n: int, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """Perturbed rows in lime's order of draws, as the regression and as the model sees them.
 
         Of a category or a bin the regression sees whether the row's own one was drawn.
@@ -271,7 +255,7 @@ class LimeTabularExplainer(LimeExplainer):
         bins, shown, binned = {} if cut is None else cut.names, list(columns), None
         for j in self.categorical_features:
             if j not in bins:
-                texts[j] = class_name(self.categorical_names.get(j), int(row[j]))
+                texts[j] = class_name((self.categorical_names or {}).get(j), int(row[j]))
                 shown[j], values[j] = f"{columns[j]}={texts[j]}", "True"
         if cut is not None:
             places = cut.discretize(row).astype(int)
@@ -280,6 +264,7 @@ class LimeTabularExplainer(LimeExplainer):
         return mapper, TableScene(features=binned or shown, columns=columns, values=texts)
 
 
+@dataclass(eq=False)
 class RecurrentTabularExplainer(LimeTabularExplainer):
     """Explains models of rows with time steps; other parameters as in `LimeTabularExplainer`.
 
@@ -296,55 +281,35 @@ class RecurrentTabularExplainer(LimeTabularExplainer):
     True
     """
 
-    def __init__(
-        self,
-        training_data: Any,
-        mode: str = "classification",
-        training_labels: Any = None,
-        feature_names: Sequence[Any] | None = None,
-        categorical_features: Sequence[int] | None = None,
-        categorical_names: Mapping[int, Sequence[Any]] | None = None,
-        kernel_width: float | None = None,
-        kernel: Callable[..., Any] | None = None,
-        verbose: bool = False,
-        class_names: Sequence[Any] | None = None,
-        feature_selection: str = "auto",
-        discretize_continuous: bool = True,
-        discretizer: str | BaseDiscretizer = "quartile",
-        random_state: Any = None,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
+    sample_around_instance: bool = field(default=False, init=False)
+    training_data_stats: Mapping[str, Any] | None = field(default=None, init=False)
+
+    def __post_init__(self, training_data: Any, training_labels: object) -> None:
+        """Make one column of each feature and time step."""
         _, self.n_timesteps, self.n_features = np.shape(training_data)
         lags = range(self.n_timesteps)[::-1]
-        names = range(self.n_features) if feature_names is None else feature_names
-        long_names = [f"{name}_t-{lag}" for name in names for lag in lags]
+        names = range(self.n_features) if self.feature_names is None else self.feature_names
+        self.feature_names = [f"{name}_t-{lag}" for name in names for lag in lags]
         long_rows = np.transpose(training_data, (0, 2, 1)).reshape(len(training_data), -1)
-        table = long_rows, mode, training_labels, long_names, categorical_features
-        fit = categorical_names, kernel_width, kernel, verbose, class_names, feature_selection
-        settings: Any = *table, *fit, discretize_continuous, discretizer
-        seed = {"random_state": random_state}
-        LimeTabularExplainer.__init__(self, *settings, **seed, method=method)
+        LimeTabularExplainer.__post_init__(self, long_rows, training_labels)
 
     def explain_instance(  # lime names the model in another way
         self,
-        data_row: Any,
-        classifier_fn: Callable[[Any], Any],
+        data_row: object,
+        classifier_fn: Callable[[np.ndarray], ArrayLike],
         labels: Sequence[int] = (1,),
         top_labels: int | None = None,
         num_features: int = 10,
         num_samples: int = 5000,
-        distance_metric: str | Callable[..., Any] = "euclidean",
-        model_regressor: Any = None,
+        distance_metric: str | Callable[..., float] = "euclidean",
+        model_regressor: object = None,
     ) -> Explanation:
         """Explain the prediction for a row of shape (time steps, features)."""
 
-        def model(rows: Any) -> Any:
+        def model(rows: np.ndarray) -> ArrayLike:
             shape = (len(rows), self.n_features, self.n_timesteps)
             return classifier_fn(np.transpose(rows.reshape(shape), (0, 2, 1)))
 
-        long_row = np.asarray(data_row).T.ravel()
-        settings = num_features, num_samples, distance_metric, model_regressor
-        return LimeTabularExplainer.explain_instance(
-            self, long_row, model, labels, top_labels, *settings
-        )
+        long_row, how = np.asarray(data_row).T.ravel(), (distance_metric, model_regressor)
+        settings = labels, top_labels, num_features, num_samples, *how
+        return LimeTabularExplainer.explain_instance(self, long_row, model, *settings)

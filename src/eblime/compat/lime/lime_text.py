@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from eblime._checks import check_count
+from eblime._types import FloatArray
 from eblime.compat.lime._explain import LimeExplainer
-from eblime.compat.lime.explanation import DomainMapper, Explanation
-from eblime.domains.drawn import Drawn
+from eblime.compat.lime.explanation import DomainMapper, Explanation, Weighted
 from eblime.domains.text import read_text
 from eblime.protocols import Method
 
@@ -22,9 +24,7 @@ class Pieces:
     `positions` are the pieces that belong to each feature: a list with `bow`, else one number.
     """
 
-    def __init__(self, raw: Any, tokens: Callable[[str], Any], bow: bool, mask: str) -> None:
-        if not isinstance(raw, str):
-            raise TypeError(f"`text_instance` must be a string; got {type(raw).__name__}.")
+    def __init__(self, raw: str, tokens: Callable[[str], object], bow: bool, mask: str) -> None:
         self.raw, self.bow, self.mask_string = raw, bow, mask
         self.scene = read_text(raw, tokens=tokens, bag=bow, hide="" if bow else mask, most=None)
         self.as_list = list(self.scene.pieces)
@@ -68,7 +68,7 @@ class IndexedString(Pieces):
         bow: bool = True,
         mask_string: str | None = None,
     ) -> None:
-        def tokens(text: str) -> list[Any]:
+        def tokens(text: str) -> list[object]:
             if callable(split_expression):
                 return [word for word in split_expression(text) if word]
             gaps = [match.span() for match in re.finditer(split_expression, text)]
@@ -86,18 +86,16 @@ class IndexedCharacters(Pieces):
         Pieces.__init__(self, raw_string, list, bow, chr(0) if mask_string is None else mask_string)
 
 
+@dataclass(eq=False)
 class TextDomainMapper(DomainMapper):
     """The words of a text's features."""
 
-    page_options = ("text", "opacity")
+    indexed_string: Pieces
 
-    def __init__(self, indexed_string: Pieces) -> None:
-        self.indexed_string = indexed_string
-
-    def map_exp_ids(self, exp: Any, positions: bool = False, **kwargs: Any) -> list[Any]:
+    def map_exp_ids(  # type: ignore[override]
+        self, exp: Weighted, positions: bool = False
+    ) -> list[tuple[str, float]]:
         """(word, weight) pairs; with `positions`, words such as "bad_3-12"."""
-        if kwargs:
-            raise TypeError(f"`{next(iter(kwargs))}` is not an option for a text.")
         text = self.indexed_string
         if not positions:
             return [(text.word(j), weight) for j, weight in exp]
@@ -105,6 +103,7 @@ class TextDomainMapper(DomainMapper):
         return [(f"{text.word(j)}_{at}", w) for at, (j, w) in zip(places, exp, strict=True)]
 
 
+@dataclass(eq=False)
 class LimeTextExplainer(LimeExplainer):
     """Explains predictions for texts; parameters are those of lime.
 
@@ -122,39 +121,31 @@ class LimeTextExplainer(LimeExplainer):
     'bad'
     """
 
-    def __init__(
-        self,
-        kernel_width: float = 25,
-        kernel: Callable[..., Any] | None = None,
-        verbose: bool = False,
-        class_names: Sequence[Any] | None = None,
-        feature_selection: str = "auto",
-        split_expression: Split = r"\W+",
-        bow: bool = True,
-        mask_string: str | None = None,
-        random_state: Any = None,
-        char_level: bool = False,
-        *,
-        method: str | Method = "eblime",
-    ) -> None:
-        self._set(kernel_width, kernel, verbose, feature_selection, random_state, method)
-        self.class_names = class_names
-        self.vocabulary = None
-        self.bow = bow
-        self.mask_string = mask_string
-        self.split_expression = split_expression
-        self.char_level = char_level
+    kernel_width: float = 25
+    kernel: Callable[..., FloatArray] | None = None
+    verbose: bool = False
+    class_names: Sequence[object] | None = None
+    feature_selection: str = "auto"
+    split_expression: Split = r"\W+"
+    bow: bool = True
+    mask_string: str | None = None
+    random_state: Any = None
+    char_level: bool = False
+    _: KW_ONLY
+    method: str | Method = "eblime"
+
+    vocabulary = None
 
     def explain_instance(
         self,
         text_instance: str,
-        classifier_fn: Callable[[list[str]], Any],
+        classifier_fn: Callable[[list[str]], ArrayLike],
         labels: Sequence[int] = (1,),
         top_labels: int | None = None,
         num_features: int = 10,
         num_samples: int = 5000,
-        distance_metric: str | Callable[..., Any] = "cosine",
-        model_regressor: Any = None,
+        distance_metric: str | Callable[..., float] = "cosine",
+        model_regressor: object = None,
     ) -> Explanation:
         """Explain the prediction for a text.
 
@@ -162,18 +153,18 @@ class LimeTextExplainer(LimeExplainer):
         asked about with some of its words hidden: first how many, then which ones, are drawn.
         """
         check_count("num_samples", num_samples)
-        settings: dict[str, Any] = {"bow": self.bow, "mask_string": self.mask_string}
+        bow, mask = self.bow, self.mask_string
         text: Pieces
         if self.char_level:
-            text = IndexedCharacters(text_instance, **settings)
+            text = IndexedCharacters(text_instance, bow, mask)
         else:
-            text = IndexedString(text_instance, self.split_expression, **settings)
+            text = IndexedString(text_instance, self.split_expression, bow, mask)
         masks = np.ones((num_samples, text.num_words()))
         sizes = self.random_state.randint(1, masks.shape[1] + 1, num_samples - 1)
         for row, size in zip(masks[1:], sizes, strict=True):
             row[self.random_state.permutation(len(row))[:size]] = 0
-        drawn = Drawn(text.scene, masks, lambda rows: text.scene.inputs(masks[rows]))
         result = Explanation(TextDomainMapper(text), random_state=self.random_state)
+        ask = lambda: classifier_fn(text.scene.inputs(masks))  # noqa: E731
         how = labels, top_labels, num_features, distance_metric, model_regressor
-        self._fill(result, drawn, classifier_fn, *how, unit=100.0)
+        self._fill(result, text.scene, masks, ask, *how, unit=100.0)
         return result

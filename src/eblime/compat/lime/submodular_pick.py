@@ -8,7 +8,6 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray
-from eblime._warn import warn_user
 from eblime.compat.lime.lime_base import as_random_state
 
 
@@ -34,18 +33,16 @@ class SubmodularPick:
         self,
         explainer: Any,
         data: Any,
-        predict_fn: Callable[[Any], Any],
+        predict_fn: Callable[[Any], object],
         method: str = "sample",
         sample_size: int = 1000,
         num_exps_desired: int = 5,
         num_features: int = 10,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         check_choice("method", method, ("sample", "full"))
         order = np.arange(len(data))
         if method == "sample":
-            if sample_size > len(data):
-                warn_user(f"`sample_size` is {sample_size}; all {len(data)} inputs are explained.")
             as_random_state(None).shuffle(order)
             order = order[:sample_size]
         settings = {"top_labels": 1, "num_features": num_features, **kwargs}
@@ -53,10 +50,7 @@ class SubmodularPick:
         self.explanations = [
             explainer.explain_instance(rows[int(i)], predict_fn, **settings) for i in order
         ]
-        n = min(int(num_exps_desired), len(self.explanations))
-        if n < num_exps_desired:
-            warn_user(f"`num_exps_desired` is {num_exps_desired}; all {n} explanations are picked.")
-        self.V = _pick(self.explanations, n)
+        self.V = _pick(self.explanations, min(int(num_exps_desired), len(order)))
         self.sp_explanations = [self.explanations[i] for i in self.V]
 
 
@@ -66,7 +60,7 @@ def _pick(explanations: list[Any], n: int) -> list[int]:
     A feature that any chosen one has counts with the root of its total size. Of those that are
     equally good the last one is taken, as in lime.
     """
-    weights: defaultdict[Any, FloatArray] = defaultdict(lambda: np.zeros(len(explanations)))
+    weights: defaultdict[object, FloatArray] = defaultdict(lambda: np.zeros(len(explanations)))
     for i, exp in enumerate(explanations):
         for label in exp.available_labels() if exp.mode == "classification" else [1]:
             for feature, weight in exp.as_list(label=label):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import fft, ndimage
 
 from eblime import _field_checks as checks
-from eblime._checks import as_floats, check_count
+from eblime._checks import as_floats, check_choice, check_count
 from eblime._types import FloatArray, IntArray
 from eblime.domains.composite import (
     Labels,
@@ -29,6 +29,7 @@ from eblime.protocols import MeanBatch
 
 Hide = str | float | NDArray[Any] | Callable[[FloatArray], Any]
 HIDES = ("bridge", "mean", "zero", "noise")
+_LONGEST = 2000  # points of the copy in which changes are looked for
 _UNEVEN = 0.01  # of a step between samples, which bands allow
 _SIZES = (16, 64, 256, 1024)
 _BATCH_NUMBERS = 1 << 23  # in the largest batch
@@ -270,6 +271,38 @@ def windows(signal: FloatArray, *, n: int | None = None, width: int | None = Non
     return np.broadcast_to(cut, signal.shape)
 
 
+def changes(
+    signal: FloatArray, *, n: int | None = None, width: int | None = None, kernel: str = "rbf"
+) -> Labels:
+    """Up to `n` stretches of time between changes of the signal; `ruptures` finds them.
+
+    `width` is the fewest samples of one. `kernel` is "rbf" for any change of the distribution,
+    "linear" for one of the mean, or "cosine".
+    """
+    try:
+        import ruptures
+    except ImportError as error:
+        raise ImportError(
+            "segmentation='changes' needs ruptures: pip install 'eblime[signal]'."
+        ) from error
+    check_choice("kernel", kernel, ("linear", "rbf", "cosine"))
+    samples = signal.shape[1]
+    step = -(-samples // _LONGEST)
+    spread = signal.std(axis=1, keepdims=True)
+    points = ((signal - signal.mean(axis=1, keepdims=True)) / np.where(spread, spread, 1)).T
+    points = np.add.reduceat(points, np.arange(0, samples, step)) / step
+    least = max(2, -(-(samples // 100 if width is None else width) // step))
+    count = min(20 if n is None else n, len(points) // least)
+    if count < 2:
+        raise ValueError(
+            f"`width` must leave room for two stretches of time in {samples} samples; got {width}."
+        )
+    found = ruptures.KernelCPD(kernel=kernel, min_size=least).fit(points)
+    ends = [end * step for end in found.predict(n_bkps=count - 1)[:-1]]
+    cut = np.searchsorted(ends, np.arange(samples), side="right")
+    return np.broadcast_to(cut, signal.shape)
+
+
 def channels(signal: FloatArray) -> Labels:
     """Whole channels."""
     return np.broadcast_to(np.arange(len(signal))[:, None], signal.shape)
@@ -321,6 +354,7 @@ def bands(
 
 SEGMENTATIONS: dict[str, Callable[..., Any]] = {
     "windows": windows,
+    "changes": changes,
     "channels": channels,
     "cells": cells,
     "bands": bands,

@@ -10,12 +10,11 @@ from eblime.compat.lime.utils.generic_utils import has_arg
 class BaseWrapper:
     """A function and the parameters to call it with."""
 
-    def __init__(self, target_fn: Any = None, **target_params: Any) -> None:
+    def __init__(self, target_fn: Any = None, **target_params: object) -> None:
         self.target_fn = target_fn
         self.target_params = target_params
 
     def _check_params(self, parameters: Any) -> None:
-        """Refuse parameters that the function does not have."""
         target = self if self.target_fn is None else self.target_fn
         if not callable(target):
             raise AttributeError(f"`target_fn` must be callable; got a {type(target).__name__}.")
@@ -25,7 +24,7 @@ class BaseWrapper:
             if not has_arg(target, name):
                 raise ValueError(f"`{name}` is not a parameter of the function.")
 
-    def set_params(self, **params: Any) -> None:
+    def set_params(self, **params: object) -> None:
         """Replace the parameters; unknown ones are refused."""
         self._check_params(params)
         self.target_params = params
@@ -51,7 +50,7 @@ class SegmentationAlgorithm(BaseWrapper):
     2
     """
 
-    def __init__(self, algo_type: str, **target_params: Any) -> None:
+    def __init__(self, algo_type: str, **target_params: object) -> None:
         check_choice("algo_type", algo_type, ("quickshift", "felzenszwalb", "slic"))
         from skimage import segmentation
 
