@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -74,7 +75,7 @@ def test_frames_keep_their_columns_and_dtypes():
     assert set(table["job"].dropna()) <= set(frame["job"].dropna())
 
 
-@pytest.mark.parametrize("kind", ["array", "list", "frame", "polars"])
+@pytest.mark.parametrize("kind", ["array", "list", "frame", "sparse", "polars"])
 def test_a_table_that_changes_later_changes_no_explanation(kind):
     """The explainer has its own copy, also when its settings are replaced."""
     rng = np.random.default_rng(0)
@@ -84,16 +85,20 @@ def test_a_table_that_changes_later_changes_no_explanation(kind):
         "array": lambda: numbers.copy(),
         "list": numbers.tolist,
         "frame": lambda: pd.DataFrame(numbers.copy(), columns=list("abc")),
+        "sparse": lambda: sparse.csr_matrix(numbers),
         "polars": lambda: pl.DataFrame(numbers, schema=list("abc")),
     }[kind]()
 
     def score(rows):
-        return np.asarray(rows) @ [1.0, 2.0, 3.0]
+        rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+        return rows @ [1.0, 2.0, 3.0]
 
     explainer = eblime.TabularExplainer(score, table, n_masks=50)
     before = explainer.explain(numbers[3], rng=0).posterior.mean
     if kind == "list":
         table[:] = [[0.0, 1.0, 2.0]] * 100
+    elif kind == "sparse":
+        table.data[:] = 7.0
     elif kind == "frame":
         table.loc[:, "b"] = 7.0
     elif kind == "polars":
@@ -405,6 +410,27 @@ def test_the_batch_size_changes_no_number():
     assert_array_equal(means[0], means[2])
 
 
+def test_sparse_rows_are_explained_by_their_nonzero_columns(rng):
+    """The model gets sparse matrices with all columns; zeros stay zeros."""
+    matrix = sparse.random(200, 1000, density=0.02, format="csr", random_state=0)
+    row = matrix[5]
+    asked = []
+
+    def model(batch):
+        asked.append(batch)
+        return np.asarray(batch.sum(axis=1)).ravel()
+
+    e = eblime.TabularExplainer(model, matrix, n_masks=400).explain(row)
+
+    assert e.scene.n_features == row.nnz
+    assert all(sparse.issparse(batch) and batch.shape[1] == 1000 for batch in asked)
+    assert (asked[0][0] != row).nnz == 0
+    wanted = row.toarray().ravel()[row.indices]
+    assert np.corrcoef(e.posterior.mean, wanted)[0, 1] > 0.9
+    with pytest.raises(ValueError, match="not all of them zero"):
+        eblime.TabularExplainer(model, matrix).explain(np.zeros(1000))
+
+
 @pytest.mark.slow
 def test_a_feature_that_the_model_ignores_is_not_important():
     """Over many rows its interval contains zero, and its sign is uncertain."""
@@ -545,6 +571,20 @@ def test_objects_stay_objects_and_none_stays_none():
 
     assert spy.seen[0]["s"].dtype == object
     assert spy.seen[0]["s"].iloc[0] is None
+
+
+def test_groups_of_a_sparse_matrix_use_its_column_numbers():
+    """Also those of columns in which the row is zero."""
+    matrix = sparse.random(80, 30, density=0.3, format="csc", random_state=1).tocsr()
+    row = matrix[4]
+    there, gone = row.indices[:2], np.setdiff1d(np.arange(30), row.indices)[:1]
+    explainer = eblime.TabularExplainer(
+        lambda m: np.asarray(m.sum(axis=1)).ravel(),
+        matrix,
+        groups={"pair": [int(there[1]), int(gone[0])]},
+    )
+
+    assert "pair" in explainer.explain(row).scene.columns
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York", "Etc/GMT+5"])

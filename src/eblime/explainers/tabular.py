@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.tabular.background import Background, Groups, prepare
-from eblime.domains.tabular.row import open_row
-from eblime.domains.tabular.table import as_table
+from eblime.domains.tabular.background import Background, Groups, group_columns, prepare
+from eblime.domains.tabular.row import open_row, open_sparse_row
+from eblime.domains.tabular.table import SparseTable, as_table
 from eblime.explainers.base import BaseExplainer
 
 
@@ -29,8 +29,9 @@ class TabularExplainer(BaseExplainer):
         Anything that scores rows: a scikit-learn pipeline, a gradient booster, a function, ... It
         gets tables of the background's kind, with the same columns, order and dtypes.
     background
-        Typical rows, such as the training data: a pandas or polars frame, or an array. A single
-        row is a reference to compare with. The explainer keeps a copy.
+        Typical rows, such as the training data: a pandas or polars frame, an array, or a sparse
+        matrix (then the features are the columns in which the row is not zero). A single row is a
+        reference to compare with. The explainer keeps a copy.
     groups
         Columns that are hidden together as one feature, such as dummy variables:
         {"job": ["job_a", "job_b"]}.
@@ -66,7 +67,8 @@ class TabularExplainer(BaseExplainer):
     groups: Groups | None = None
     names: Sequence[str] | None = None
     rows_per_mask: int = 100
-    _kept: Background = field(init=False)
+    _group_of: Mapping[str, str] = field(init=False)
+    _table: Background | SparseTable = field(init=False)
 
     domain = "tabular"
     about = ("rows_per_mask",)
@@ -77,11 +79,14 @@ class TabularExplainer(BaseExplainer):
         table = as_table(self.background, self.names)  # a copy
         self._normalise(background=table.native)
         self._make_loop()
-        n = table.native.shape[0]
+        group_of, n = group_columns(table.names, self.groups), table.native.shape[0]
         rows = np.arange(n)
         if n > self.rows_per_mask:
             rows = np.sort(np.random.default_rng(0).choice(n, self.rows_per_mask, replace=False))
-        self._normalise(_kept=prepare(table, self.groups, rows))
+        kept = (
+            table.take(rows) if isinstance(table, SparseTable) else prepare(table, group_of, rows)
+        )
+        self._normalise(_group_of=group_of, _table=kept)
 
     @property
     def description(self) -> dict[str, Any]:
@@ -98,4 +103,6 @@ class TabularExplainer(BaseExplainer):
             A dictionary, a pandas series, a frame of one row, or values in the order of the
             columns.
         """
-        return open_row(x, self._kept)
+        if isinstance(self._table, SparseTable):
+            return open_sparse_row(x, self._table, self._group_of)
+        return open_row(x, self._table)

@@ -19,7 +19,7 @@ from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.domains.drawn import DRAWN, Drawn
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.tabular.table import Table, as_table
+from eblime.domains.tabular.table import SparseTable, Table, as_table
 from eblime.engine.targets import Target, target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.general import Explainer
@@ -145,6 +145,8 @@ class NumberRows:
             )
         subject = explainer.subject(x)
         whole, owner = as_table(explainer.background, explainer.names), subject.scene.owner
+        if isinstance(whole, SparseTable):
+            raise TypeError(f"{name} needs a dense background; got a sparse matrix.")
         if explainer.groups:
             raise ValueError(f"{name} needs one feature per column. Leave out `groups`.")
         table = whole.append_row(subject.scene.table.last_row())

@@ -88,21 +88,37 @@ class Background:
         return f"{name}: {', '.join(found)}"
 
 
-def prepare(table: Table, groups: Groups | None, rows: IntArray) -> Background:
+def prepare(
+    table: Table, group_of: Mapping[str, str], rows: IntArray, *, warn: bool = True
+) -> Background:
     """Read the columns of a table and keep some of its rows.
 
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
     cells = [table.column(c) for c in range(len(table.names))]
     columns = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
-    if table.native.shape[0] > 1:
+    if warn and table.native.shape[0] > 1:
         _check_constant_columns([column.name for column in columns if column.constant], table.names)
     kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in cells]
     return Background(
         table=table.take(rows),
         columns=[c._replace(constant=now) for c, now in zip(columns, kept, strict=True)],
-        features=_features(table.names, groups),
+        features=_features(table.names, group_of),
     )
+
+
+def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]:
+    """The group of each column that has one; columns are given by their names or numbers."""
+    found: dict[str, str] = {}
+    for title, entries in (groups or {}).items():
+        for entry in entries:
+            number = names.index(str(entry)) if str(entry) in names else entry
+            if not isinstance(number, (int, np.integer)) or not 0 <= number < len(names):
+                raise ValueError(f"`groups` must name columns of the background; got {entry!r}.")
+            if names[number] in found:
+                raise ValueError(f"`groups` must not share columns; {names[number]!r} is in two.")
+            found[names[number]] = str(title)
+    return found
 
 
 def _read_column(name: str, cells: Cells) -> Column:
@@ -154,23 +170,11 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
         )
 
 
-def _features(names: Sequence[str], groups: Groups | None) -> list[tuple[str, list[int]]]:
-    """Groups and single columns, in their order of appearance.
-
-    The columns of a group are given by their names or numbers.
-    """
-    group_of: dict[int, str] = {}
-    for title, entries in (groups or {}).items():
-        for entry in entries:
-            number = names.index(str(entry)) if str(entry) in names else entry
-            if not isinstance(number, (int, np.integer)) or not 0 <= number < len(names):
-                raise ValueError(f"`groups` must name columns of the background; got {entry!r}.")
-            if number in group_of:
-                raise ValueError(f"`groups` must not share columns; {names[number]!r} is in two.")
-            group_of[int(number)] = str(title)
+def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[tuple[str, list[int]]]:
+    """Groups and single columns, in their order of appearance."""
     members: dict[Any, list[int]] = {}
-    for c in range(len(names)):
-        members.setdefault(group_of.get(c, c), []).append(c)
+    for c, name in enumerate(names):
+        members.setdefault(group_of.get(name, c), []).append(c)
     return [(k if isinstance(k, str) else names[k], found) for k, found in members.items()]
 
 

@@ -9,12 +9,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.tabular.background import Background, Column
+from eblime.domains.tabular.background import Background, Column, prepare
 from eblime.domains.tabular.cells import is_missing, kinds_of, python_value
-from eblime.domains.tabular.table import ArrayTable, Table
+from eblime.domains.tabular.table import ArrayTable, SparseTable, Table
 from eblime.protocols import MeanBatch
 
 _MAX_ROWS_PER_CALL = 32_768  # about
@@ -73,6 +74,19 @@ def open_row(row: Any, background: Background) -> MaskedSubject:
         owner[background.features[j][1]] = number
     scene = RowScene(features=[whole.features[j] for j in vary], table=table, owner=owner)
     return MaskedSubject(scene=scene, whole=whole, fixed=fixed if fixed.any() else None)
+
+
+def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> MaskedSubject:
+    """A row of a sparse matrix: its features are the columns in which it is not zero."""
+    dense = np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=float).ravel()
+    columns = np.flatnonzero(dense)
+    if len(dense) != len(table.names) or not columns.size:
+        raise ValueError(
+            f"`row` must have {len(table.names)} columns, not all of them zero; got {len(dense)}, "
+            f"of which {len(columns)} are not zero."
+        )
+    rows = np.arange(table.native.shape[0])
+    return open_row(dense[columns], prepare(table.select(columns), group_of, rows, warn=False))
 
 
 def _read_row(row: Any, background: Background) -> list[Any]:

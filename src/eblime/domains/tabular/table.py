@@ -1,4 +1,4 @@
-"""Tables of every library: arrays, and data frames, which narwhals reads.
+"""Tables of every library: arrays, sparse matrices, and data frames, which narwhals reads.
 
 Every value that the model sees is taken from the user's own table, so names, dtypes and missing
 values stay what they were. Tables are copies: one that is changed later changes nothing here.
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from eblime._checks import check_names
 from eblime._types import BoolArray, FloatArray, IntArray
@@ -27,10 +28,12 @@ from eblime.domains.tabular.cells import (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrayTable:
-    """A NumPy array."""
+    """A NumPy array, one column per feature, or some columns of a sparse matrix."""
 
     native: NDArray[Any]  # (n, d)
     names: Sequence[str]
+    places: IntArray | None = None  # of the columns in the sparse matrix; the others are zero
+    width: int = 0  # number of columns of the sparse matrix
 
     def column(self, position: int) -> Cells:
         """Numbers as floats; a column of objects holds numbers, times or categories."""
@@ -57,7 +60,7 @@ class ArrayTable:
 
     def mix(self, rows: IntArray, own: BoolArray) -> Any:
         """Rows by number, with the values of the last row where `own`, (k, d), says so."""
-        return _mix(self.native, rows, own)
+        return self._finish(_mix(self.native, rows, own))
 
     def take(self, rows: IntArray) -> ArrayTable:
         """Some of the rows, by number."""
@@ -70,7 +73,17 @@ class ArrayTable:
             found = found.astype(np.float64)
         for position, new in numbers.items():
             found[:, position] = new
-        return found
+        return self._finish(found)
+
+    def _finish(self, dense: NDArray[Any]) -> Any:
+        """Rows as the model gets them: of a sparse matrix with all columns."""
+        if self.places is None:
+            return dense
+        n, k = dense.shape
+        entries = dense.ravel(), np.tile(self.places, n), np.arange(0, n * k + 1, k)
+        made = sparse.csr_matrix(entries, shape=(n, self.width))
+        made.eliminate_zeros()
+        return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -191,21 +204,42 @@ class FrameTable:
         return made
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparseTable:
+    """A sparse matrix; the features of a row are the columns in which it is not zero."""
+
+    native: Any  # (n, d) csr
+    names: Sequence[str]
+
+    def take(self, rows: IntArray) -> SparseTable:
+        """Some of the rows, by number."""
+        return replace(self, native=self.native[rows])
+
+    def select(self, columns: IntArray) -> ArrayTable:
+        """Some columns as a dense table, whose batches are sparse and have all columns."""
+        dense = np.ascontiguousarray(self.native[:, columns].toarray())
+        names = [self.names[c] for c in columns]
+        return ArrayTable(native=dense, names=names, places=columns, width=self.native.shape[1])
+
+
 Table = ArrayTable | FrameTable
 
 
-def as_table(table: Any, names: Sequence[str] | None = None) -> Table:
+def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTable:
     """A copy of a table.
 
     Parameters
     ----------
     table
-        A pandas or polars frame, another frame that narwhals supports, or an array.
+        A pandas or polars frame, another frame that narwhals supports, an array, or a sparse
+        matrix.
     names
-        Names of the columns; only for arrays.
+        Names of the columns; only for arrays and sparse matrices.
     """
     made: Any = FrameTable
-    if isinstance(table, (np.ndarray, list, tuple)):
+    if sparse.issparse(table):
+        table, made = table.tocsr().copy(), SparseTable
+    elif isinstance(table, (np.ndarray, list, tuple)):
         table, made = _read_array(table), ArrayTable
     else:
         if names is not None:
@@ -217,7 +251,7 @@ def as_table(table: Any, names: Sequence[str] | None = None) -> Table:
         )
     width = table.shape[1]
     names = [f"column {c}" for c in range(width)] if names is None else names
-    found: Table = made(native=table, names=check_names("names", names, width))
+    found: Table | SparseTable = made(native=table, names=check_names("names", names, width))
     return found
 
 
@@ -229,10 +263,9 @@ def _read_frame(table: Any) -> tuple[Any, list[str]]:
         frame = nw.from_native(table, eager_only=True)
     except TypeError as error:
         raise TypeError(
-            "`background` must be a pandas or polars frame or an array; got "
+            "`background` must be a pandas or polars frame, an array or a sparse matrix; got "
             f"{type(table).__name__}. Read a file first, for example with pandas.read_csv; make a "
-            "pandas.DataFrame of a dictionary; collect a lazy frame with its collect(); make a "
-            "sparse matrix dense with its toarray()."
+            "pandas.DataFrame of a dictionary; collect a lazy frame with its collect()."
         ) from error
     copied = frame if frame.implementation.is_pyarrow() else frame.clone()
     return copied.to_native(), frame.columns
