@@ -57,8 +57,8 @@ ALLOWED = {
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
-        *("_threads", "narwhals", "numpy", "pandas", "ruptures", "scipy", "skimage"),
-        "tifffile",
+        *("_lazy", "_threads", "h5py", "narwhals", "nibabel", "numpy", "pandas", "ruptures"),
+        *("scipy", "skimage", "tifffile"),
     },
     "models": {
         *("_checks", "_digest", "_lazy", "_repr", "_text", "_threads", "_types", "_warn"),

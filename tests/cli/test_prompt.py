@@ -98,7 +98,7 @@ def test_targets_are_sentences_of_the_answer(folder, capsys):
         (["--prompt", "no place"], "notes", "No such file or directory: 'no place'"),
         (["--score", "likely"], "notes", "--score must be one of 'mean'"),
         (["--segmentation", "page"], "notes", "--segmentation must be one of 'sentence'"),
-        ([], "nothing", "--sources must be a folder or a file of texts"),
+        ([], "nothing", "--sources must be a file of texts, or a folder"),
         ([], ".", "--answer"),
     ],
 )
@@ -108,7 +108,7 @@ def test_options_that_cannot_work_are_refused(folder, capsys, words, sources, me
         (folder / "notes" / "a.txt").unlink()
         (folder / "notes" / "b.md").unlink()
         (folder / "notes" / "c.txt").unlink()
-        sources, message = "notes", "has no file that ends in .txt or .md"
+        sources, message = "notes", "with files that end in .txt or .md"
     code, _, err = explain(capsys, *words, sources=sources)
 
     assert code != 0

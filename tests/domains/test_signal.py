@@ -236,7 +236,7 @@ def test_changes_are_found(rng):
     signal = np.repeat([0.0, 5.0, 1.0], [1000, 500, 1500]) + 0.1 * rng.normal(size=3000)
     scene = read_signal(signal, segmentation=("changes", {"n": 3}), hide="mean")
 
-    assert [part.stop for part in scene.parts] == [1000, 1500, 3000]
+    assert scene.details()["end"] == [1000, 1500, 3000]
 
 
 ONES = np.sin(np.arange(40.0))

@@ -427,7 +427,7 @@ def test_sparse_rows_are_explained_by_their_nonzero_columns(rng):
     assert (asked[0][0] != row).nnz == 0
     wanted = row.toarray().ravel()[row.indices]
     assert np.corrcoef(e.posterior.mean, wanted)[0, 1] > 0.9
-    with pytest.raises(ValueError, match="all are zero"):
+    with pytest.raises(ValueError, match="not all of them zero"):
         eblime.TabularExplainer(model, matrix).explain(np.zeros(1000))
 
 

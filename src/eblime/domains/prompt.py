@@ -85,8 +85,7 @@ class PromptScene:
     @property
     def owners(self) -> list[int]:
         """The source that each piece is, -1 for others."""
-        between = [owner for j in range(self.n_features) for owner in (j, -1)]
-        return [-1, *between[:-1], -1]
+        return [k // 2 if k % 2 else -1 for k in range(2 * self.n_features + 1)]
 
     def details(self) -> dict[str, Sequence[str]]:
         """The text of each source."""
@@ -109,16 +108,14 @@ def open_sources(path: Path) -> Any:
     Of a folder, the .txt and .md files by name, in the order of their names; of a .json or .jsonl
     file, a list or names with texts; else one text to cut.
     """
-    if path.is_dir():
-        found = sorted(file for file in path.iterdir() if file.suffix.lower() in _ENDINGS)
-        if not found:
-            raise FileNotFoundError(
-                f"`sources`: the folder {str(path)!r} has no file that ends in .txt or .md."
-            )
-        return {file.name: read_text_file(file).rstrip("\r\n") for file in found}
+    files = sorted(path.iterdir()) if path.is_dir() else []
+    texts = [file for file in files if file.suffix.lower() in _ENDINGS]
+    if texts:
+        return {file.name: read_text_file(file).rstrip("\r\n") for file in texts}
     if not path.is_file():
         raise FileNotFoundError(
-            f"`sources` must be a folder or a file of texts; {str(path)!r} is not."
+            "`sources` must be a file of texts, or a folder with files that end in .txt or .md; "
+            f"{str(path)!r} is not."
         )
     content, suffix = read_text_file(path).removeprefix("\ufeff"), path.suffix.lower()
     if suffix not in (".json", ".jsonl"):

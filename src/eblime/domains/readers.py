@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from eblime._lazy import import_extra
 from eblime._threads import free_memory
 
 Found = TypeVar("Found")
@@ -36,12 +37,7 @@ def read_scan(source: Any, key: str | None = None) -> Scan:
     """
     if not isinstance(source, (str, os.PathLike)):
         return Scan(values=source)
-    path = Path(source)
-    if path.is_dir():
-        raise ValueError(
-            f"{str(path)!r} is a folder; to explain its volumes, use `eblime.explain_many`."
-        )
-    return read_file(path, {end: partial(read, key=key) for end, read in _READERS.items()})
+    return read_file(Path(source), {end: partial(read, key=key) for end, read in _READERS.items()})
 
 
 def read_file(path: Path, readers: Mapping[str, Callable[[Path], Found]]) -> Found:
@@ -155,7 +151,7 @@ def read_mat(path: Path, key: str | None = None, axes: Axes = (3, 4)) -> Scan:
 def _read_hdf5(path: Path, key: str | None, axes: Axes = (3, 4)) -> Scan:
     """An array of an HDF5 file."""
     found: dict[str, Any] = {}
-    with _import("h5py").File(path, "r") as file:
+    with import_extra("h5py", "volume").File(path, "r") as file:
         file.visititems(lambda name, entry: found.update({name: entry}))
         headers = {
             name: (entry.shape, entry.dtype)
@@ -182,7 +178,7 @@ def _read_nde(path: Path, key: str | None) -> Scan:
     Lengths are in metres there, and become millimetres. The axis of the ultrasound is in seconds;
     with the velocity of a pulse-echo scan it becomes the one-way sound path.
     """
-    with _import("h5py").File(path, "r") as file:
+    with import_extra("h5py", "volume").File(path, "r") as file:
         homes = [name for name in ("Public/Setup", "Domain/Setup") if name in file]
         if not homes:
             raise ValueError(f"{str(path)!r} must have 'Public/Setup', as .nde files have.")
@@ -224,23 +220,13 @@ def _velocity(group: dict[str, Any]) -> float | None:
 
 def _read_nifti(path: Path, key: str | None) -> Scan:
     """The voxels of a NIfTI file, scaled as its header says, with its spacing."""
-    nibabel = _import("nibabel")
+    nibabel = import_extra("nibabel", "volume")
     image = nibabel.load(path)
     scaled = image.dataobj.slope != 1 or image.dataobj.inter != 0
     check_memory(image.shape, np.float64 if scaled else image.get_data_dtype())
     steps = [float(step) for step in image.header.get_zooms()[:3]]
     unit = {"mm": "mm", "micron": "um", "meter": "m"}.get(image.header.get_xyzt_units()[0], "mm")
     return Scan(values=np.asarray(image.dataobj), axes=("x", "y", "z"), spacing=steps, unit=unit)
-
-
-def _import(name: str) -> Any:
-    """A package of the extra `volume`."""
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(f"{name} is not installed: pip install 'eblime[volume]'.") from error
 
 
 _READERS: dict[str, Callable[..., Scan]] = {

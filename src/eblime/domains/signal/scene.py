@@ -13,6 +13,7 @@ from scipy import fft, ndimage
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
+from eblime._lazy import import_extra
 from eblime._types import FloatArray, IntArray
 from eblime.domains.composite import (
     Labels,
@@ -279,12 +280,7 @@ def changes(
     `width` is the fewest samples of one. `kernel` is "rbf" for any change of the distribution,
     "linear" for one of the mean, or "cosine".
     """
-    try:
-        import ruptures
-    except ImportError as error:
-        raise ImportError(
-            "segmentation='changes' needs ruptures: pip install 'eblime[signal]'."
-        ) from error
+    ruptures = import_extra("ruptures", "signal")
     check_choice("kernel", kernel, ("linear", "rbf", "cosine"))
     samples = signal.shape[1]
     step = -(-samples // _LONGEST)

@@ -89,9 +89,9 @@ class Background:
 
 
 def prepare(
-    table: Table, group_of: Mapping[str, str], rows: IntArray | None = None, *, warn: bool = True
+    table: Table, group_of: Mapping[str, str], rows: IntArray, *, warn: bool = True
 ) -> Background:
-    """Read the columns of a table and keep some of its rows, all if None.
+    """Read the columns of a table and keep some of its rows.
 
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
@@ -99,11 +99,12 @@ def prepare(
     columns = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
     if warn and table.native.shape[0] > 1:
         _check_constant_columns([column.name for column in columns if column.constant], table.names)
-    if rows is not None:
-        table = table.take(rows)
-        kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in cells]
-        columns = [c._replace(constant=now) for c, now in zip(columns, kept, strict=True)]
-    return Background(table=table, columns=columns, features=_features(table.names, group_of))
+    kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in cells]
+    return Background(
+        table=table.take(rows),
+        columns=[c._replace(constant=now) for c, now in zip(columns, kept, strict=True)],
+        features=_features(table.names, group_of),
+    )
 
 
 def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]:
@@ -111,16 +112,12 @@ def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]
     found: dict[str, str] = {}
     for title, entries in (groups or {}).items():
         for entry in entries:
-            number = isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
-            if str(entry) in names:
-                name = str(entry)
-            elif number and 0 <= int(entry) < len(names):
-                name = names[int(entry)]
-            else:
+            number = names.index(str(entry)) if str(entry) in names else entry
+            if not isinstance(number, (int, np.integer)) or not 0 <= number < len(names):
                 raise ValueError(f"`groups` must name columns of the background; got {entry!r}.")
-            if name in found:
-                raise ValueError(f"`groups` must not share columns; {name!r} is in two.")
-            found[name] = str(title)
+            if names[number] in found:
+                raise ValueError(f"`groups` must not share columns; {names[number]!r} is in two.")
+            found[names[number]] = str(title)
     return found
 
 

@@ -78,14 +78,15 @@ def open_row(row: Any, background: Background) -> MaskedSubject:
 
 def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> MaskedSubject:
     """A row of a sparse matrix: its features are the columns in which it is not zero."""
-    dense_row = row.tocsr().toarray() if sparse.issparse(row) else row
-    dense = np.asarray(dense_row, dtype=float).ravel()
-    if len(dense) != len(table.names):
-        raise ValueError(f"`row` must have {len(table.names)} columns; got {len(dense)}.")
+    dense = np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=float).ravel()
     columns = np.flatnonzero(dense)
-    if not columns.size:
-        raise ValueError("`row` must have a column that is not zero; all are zero.")
-    return open_row(dense[columns], prepare(table.select(columns), group_of, None, warn=False))
+    if len(dense) != len(table.names) or not columns.size:
+        raise ValueError(
+            f"`row` must have {len(table.names)} columns, not all of them zero; got {len(dense)}, "
+            f"of which {len(columns)} are not zero."
+        )
+    rows = np.arange(table.native.shape[0])
+    return open_row(dense[columns], prepare(table.select(columns), group_of, rows, warn=False))
 
 
 def _read_row(row: Any, background: Background) -> list[Any]:

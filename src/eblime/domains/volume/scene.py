@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime import _field_checks as checks
-from eblime._checks import check_number
+from eblime._checks import as_floats
 from eblime._types import FloatArray
 from eblime.domains.composite import (
     ARRAY_RULES,
@@ -153,10 +153,9 @@ def check_spacing(spacing: Any) -> None:
     """Refuse a spacing that is not None or three positive numbers."""
     if spacing is None:
         return
-    if isinstance(spacing, str) or not hasattr(spacing, "__len__") or len(spacing) != 3:
-        raise ValueError(f"`spacing` must be three numbers, one per axis; got {spacing!r:.60}.")
-    for step in spacing:
-        check_number("spacing", step)
+    steps = as_floats("spacing", spacing)
+    if steps.shape != (3,) or not (steps > 0).all() or np.isinf(steps).any():
+        raise ValueError(f"`spacing` must be three numbers > 0, one per axis; got {spacing!r:.60}.")
 
 
 _SHORT = checks.text(40)
