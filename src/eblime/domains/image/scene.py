@@ -140,7 +140,6 @@ SEGMENTER = Segmenter(
     kind="image",
     features="superpixels",
     sides="(H, W)",
-    element="pixel",
     known=SEGMENTATIONS,
     regular="grid",
     factor=lambda sides: -(-max(sides) // LONGEST),
@@ -162,8 +161,7 @@ def read_image(
 def as_pixels(image: Any) -> NDArray[Any]:
     """The checked pixels of a path, an open file, a PIL image or an array."""
     is_array = isinstance(image, np.ndarray) or not is_photo(image)
-    pixels = image if is_array else open_photo(image)
-    return SEGMENTER.read_numbers(image, pixels, "a PIL image or a path")
+    return SEGMENTER.read_numbers(image if is_array else open_photo(image), "a PIL image or a path")
 
 
 def _scores_fit(scene: ImageScene) -> bool:
