@@ -135,6 +135,8 @@ class Posterior:
         known = self.held_out
         if known is None or isinstance(known, float):
             return known
+        if self.constant:
+            return np.nan
         if known.is_known:
             return known.r2
         with few_threads(float(self.mean.size) ** 3):
