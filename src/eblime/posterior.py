@@ -133,10 +133,10 @@ class Posterior:
         With all possible masks used there is nothing else to predict, and it is `r2`.
         """
         known = self.held_out
+        if known is not None and self.constant:
+            return np.nan
         if known is None or isinstance(known, float):
             return known
-        if self.constant:
-            return np.nan
         if known.is_known:
             return known.r2
         with few_threads(float(self.mean.size) ** 3):
