@@ -84,11 +84,9 @@ def _half_arrays(rng: np.random.Generator, p: int) -> Iterator[IntArray]:
     forms, n = quadratic_forms(m), 2**m
     while True:
         columns, order = rng.permutation(n)[:p], rng.permutation(len(forms))
-        flips = rng.integers(0, 2, size=p)
+        shifts = forms[:, columns] ^ rng.integers(0, 2, size=p)
         blocks = (
-            _parity(np.bitwise_and.outer(rng.permutation(n), columns))
-            ^ forms[number, columns]
-            ^ flips
+            _parity(np.bitwise_and.outer(rng.permutation(n), columns)) ^ shifts[number]
             for number in order
         )
         if not 5 <= p <= 10:

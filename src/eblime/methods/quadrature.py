@@ -223,7 +223,7 @@ def _least_variance(answers: Answers) -> float:
         return 0.0
     sigma2 = evidence.floor * problem.response.unit**2 / (evidence.df - p)
     left = 1 - n * float(np.exp2(-p))
-    return _CHECKED * left * sigma2 * float(np.mean(1 / spectrum.d))
+    return float(_CHECKED * left * sigma2 * np.mean(1 / spectrum.d))
 
 
 def _widen(law: NormalMixture, least: float) -> NormalMixture:
