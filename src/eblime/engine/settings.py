@@ -83,13 +83,14 @@ class LoopSettings:
         asks about all of them in the end, which need no fit: then nothing is cut.
         """
         p, method, n_masks = scene.n_features, self.method, self.masks_for(scene.n_features)
-        found = replace(self, n_masks=n_masks)
-        least = min(2**p, n_masks + 1, p + 3)  # more than features, and the input itself
-        if self.calls.max_calls is not None and self.calls.max_calls < least:
+        least, calls = min(2**p, n_masks + 1, p + 3), self.calls.max_calls  # and the input itself
+        if calls is not None and calls < least:
             raise ValueError(
-                f"`max_calls` must be at least {least} for an input with {p} features; got "
-                f"{self.calls.max_calls}."
+                f"`max_calls` must be at least {least} for an input with {p} features; got {calls}."
             )
+        if calls is not None and self.n_masks == "auto" and calls < 2**p:
+            n_masks = min(n_masks, calls - 1)
+        found = replace(self, n_masks=n_masks)
         room_for_all = exact and 2**p <= found.budget and self.may_ask_all(p)
         most = getattr(method, "most_masks", None)
         if most is not None and not (room_for_all and isinstance(self.design, str)):
