@@ -48,7 +48,7 @@ def test_explain_stops_when_it_is_sure(folder, capsys):
     [
         (("--until", "best5"), "--until must be like top5, top5~0.02, ranking3, sign5, lars3"),
         (("--max-masks", 100), "--max-masks needs a stop rule, --until"),
-        (("--until", "top2", "--max-masks", 20), "--max-masks must be at least 64"),
+        (("--until", "top2", "--max-masks", 20), "--max-masks must be at least 32"),
         (("--until", "top2", "--max-seconds", 0), "--max-seconds must be"),
         (("--until", "top2", "--method", "lime"), "--until needs a method that states"),
     ],

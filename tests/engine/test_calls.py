@@ -459,7 +459,7 @@ def test_a_budget_ends_the_questions(together):
         return score(texts)
 
     calls = eblime.Calls(max_calls=100)
-    explainer = eblime.TextExplainer(model, design="bernoulli", calls=calls)
+    explainer = eblime.TextExplainer(model, design="bernoulli", n_masks=1000, calls=calls)
     if together:
         subjects = [explainer.subject(TEXT), explainer.subject(TEXT[4:])]
         rngs = [np.random.default_rng(0), np.random.default_rng(1)]

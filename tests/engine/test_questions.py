@@ -27,7 +27,7 @@ class Counting:
 def test_texts_that_repeat_are_asked_once():
     """The answers are those of asking about all of them."""
     model = Counting()
-    e = eblime.TextExplainer(model, design="sizes").explain(TEXT)
+    e = eblime.TextExplainer(model, design="sizes", n_masks=1000).explain(TEXT)
 
     assert len(e.masks) == 1000
     assert len(model.asked) == len(set(model.asked)) == len(np.unique(e.masks, axis=0)) < 700
