@@ -75,7 +75,7 @@ class BaseExplainer(ABC):
     n_masks
         How many masks the model is asked about; if p features have no more, all 2^p.
     design
-        Which masks: "paired", "bernoulli", "stratified", "leverage", "screening", "sizes",
+        Which masks: "paired", "bernoulli", "leverage", "orthogonal", "sizes",
         "focused", "adaptive", "exhaustive", "glime", "stratified-lime", a function of (rng,
         n_masks, p), or a `Design`, which may ask in rounds.
     kernel

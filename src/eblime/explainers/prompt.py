@@ -76,7 +76,7 @@ class PromptExplainer(BaseExplainer):
 
     Notes
     -----
-    A mask is a prompt to score. The design "screening" needs few of them, and with the kernel
+    A mask is a prompt to score. The design "orthogonal" needs few of them, and with the kernel
     "uniform" all sets of sources count the same.
 
     Examples
@@ -97,7 +97,7 @@ class PromptExplainer(BaseExplainer):
     score: str | Callable[[str, str], float] = "mean"
     _: KW_ONLY
     n_masks: int = 64
-    design: Any = "screening"
+    design: Any = "orthogonal"
     kernel: str | Kernel | None = "uniform"
 
     domain = "prompt"
