@@ -9,10 +9,9 @@ model can run code, and receives the inputs. The domain is looked up among the i
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -162,15 +161,10 @@ class Recipe:
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""
-        from eblime.batch.inputs import Stream
-
         _, command = command_of(self.about["kind"])
         read = registry.resolve(command.inputs or command.items)
         found = read(self.about["inputs"], self.model, own_values(command, self.about))
-        if command.inputs is not None:
-            return found
-        items = [Item(*item) for item in found]
-        return Stream(entries=((item.title, item.read()) for item in items))
+        return found if command.inputs is not None else Items([Item(*item) for item in found])
 
     def resume_command(self, folder: str, *options: str) -> str:
         """The command that resumes the run, ready to be pasted."""
@@ -181,6 +175,35 @@ class Recipe:
         elif self.trust_pickle:
             words.append("--trust-pickle")
         return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The inputs of `eblime explain` as inputs of a run."""
+
+    items: Sequence[Item]
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when titles or contents do."""
+        from eblime.batch.inputs import Listed
+
+        found = hashlib.sha256()
+        for item in self.items:
+            with suppress(Exception):  # recorded as a failure when the input is explained
+                found.update(f"{item.title}\0{Listed(values=[item.read()]).fingerprint}".encode())
+        return found.hexdigest()[:16]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def name(self, number: int) -> str:
+        """Its title."""
+        return self.items[number].title
+
+    def get(self, number: int) -> Any:
+        """The input."""
+        return self.items[number].read()
 
 
 def _stored_options(kind: str) -> list[Option]:
@@ -223,12 +246,11 @@ def _full_name(name: str, value: str) -> str:
 def _digest(path: str) -> str | None:
     """Checksum of a file, or of the names and files of a folder; None for a Python name."""
     place = Location.of(Path(path))  # a path, also if it looks like an address
-    if place.kind() != "folder":
-        return place.sha256().hexdigest() if place.kind() == "file" else None
-    found = hashlib.sha256()
-    for name in place.files():
-        found.update(os.fsencode(name) + b"\0" + (place / name).sha256().digest())
-    return found.hexdigest()
+    if place.kind() == "folder":
+        from eblime.batch.inputs import find_files
+
+        return find_files(place, ("",)).fingerprint
+    return place.sha256().hexdigest() if place.kind() == "file" else None
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:

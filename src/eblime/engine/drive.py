@@ -140,9 +140,8 @@ def run(session: Session, progress: Progress = None) -> None:
     state, known = session.state, session.state.first.n_masks
 
     def report(n: int) -> None:
-        assert session.question is not None
         done = session.state.first.n_masks - known + n
-        show(done, total=session.question.expected - known)
+        show(done, total=session.state.expected - known)
 
     with (
         progress_reporter(progress, state.expected, unit="mask", what="asking the model") as show,
@@ -192,7 +191,7 @@ def group_size(settings: LoopSettings) -> int:
     """
     if settings.calls.concurrency > 1:
         return 1
-    first = settings.n_masks if settings.until is None else FIRST
+    first = settings.masks_for() if settings.until is None else FIRST
     together = (settings.calls.batch_size or _MAX_ROWS) // (first + 1)
     return min(max(1, together if settings.until is None else together * _IN_TURN), _MAX_SESSIONS)
 

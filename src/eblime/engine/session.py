@@ -111,7 +111,7 @@ def design_of(state: State) -> Design:
     exact = state.neighbourhood.exact and settings.may_ask_all(p)
     options: dict[str, Any] = {"method": settings.method, "kernel": settings.kernel}
     if not settings.may_end_early:
-        return as_design(settings.design, settings.n_masks, p, exact=exact, **options)
+        return as_design(settings.design, settings.masks_for(), p, exact=exact, **options)
     return in_rounds(
         state.rng,
         settings.design,
@@ -143,7 +143,7 @@ def _apply_rule(state: State) -> State:
         return state
     if isinstance(until, Rule):
         if not is_due(known, state.looked_at, least):
-            return replace(state, expected=max(known, state.expected))
+            return state
         state = state.with_fit()
         verdict = _verdict(until, state)
         expected = int(min(state.settings.budget, np.ceil(known * verdict.factor)))

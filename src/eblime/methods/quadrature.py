@@ -44,7 +44,7 @@ class Quadrature:
     asked. The score as a function of the mask is a Gaussian process, and every importance is a mean
     over all masks that has a closed form. For photos the error is about half that of a regression
     with as many model calls. Once all masks are asked, the intervals have width zero. Works with
-    any masks, best with complementary pairs: `design="paired"` or `design="adaptive"`.
+    any masks, best with balanced ones: `design="orthogonal"` or `design="adaptive"`.
 
     Parameters
     ----------
@@ -96,6 +96,11 @@ class Quadrature:
     def estimand(self) -> str:
         """What the importances are, in a few words."""
         return _WORDS[self.index]
+
+    @property
+    def design(self) -> str | None:
+        """The design instead of the default one; None leaves that."""
+        return "leverage" if self.index == "shapley" else None
 
     @property
     def ends(self) -> str:
@@ -187,12 +192,12 @@ def fit_indices(
         with few_threads(0):  # of many small products, threads cost more than they save
             rounds = _last_rounds(masks[:, order], scores, answers)
             function = Function.fit(table, rounds, find_twins(masks[:, order], scores))
-            found = zip(function.laws(indices), indices, strict=True)
-            laws = [_reorder(law, index, order) for law, index in found]
+            ordered = zip(function.laws(indices), indices, strict=True)
+            found = [_reorder(law, index, order) for law, index in ordered]
             least = _least_variance(answers)
             laws = [
                 _widen(law, least) if index.order == 1 else law
-                for law, index in zip(laws, indices, strict=True)
+                for law, index in zip(found, indices, strict=True)
             ]
         held_out = HeldOut(compute=function.held_out_r2)
         widening = None if answers.rounds is None else function.widening
@@ -217,7 +222,8 @@ def _least_variance(answers: Answers) -> float:
     if problem.aliased > _BALANCED or len(spectrum.d) < p or evidence.df <= p:
         return 0.0
     sigma2 = evidence.floor * problem.response.unit**2 / (evidence.df - p)
-    return _CHECKED * (1 - n / 2.0**p) * sigma2 * float(np.mean(1 / spectrum.d))
+    left = 1 - n * float(np.exp2(-p))
+    return float(_CHECKED * left * sigma2 * np.mean(1 / spectrum.d))
 
 
 def _widen(law: NormalMixture, least: float) -> NormalMixture:

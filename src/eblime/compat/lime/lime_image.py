@@ -138,18 +138,12 @@ class LimeImageExplainer(LimeExplainer):
             hidden[segments == j] = [channel.mean() for channel in pixels[segments == j].T]
         asked = pixels, hidden, segments, classifier_fn, num_samples, batch_size
         bar: Any = {"progress_bar": True} if progress_bar else {}  # subclasses may not know it
-        masks, scores = self.data_labels(*asked, **bar)
+        data, scores = self.data_labels(*asked, **bar)
+        masks = np.asarray(data, dtype=np.float64)
         result = ImageExplanation(pixels, segments)
         scene = ImageScene(shown=pixels, hidden=hidden, labels=segments, channel_axis=2)
         how = labels, top_labels, num_features, distance_metric, model_regressor
-        self._fill(
-            result,
-            scene,
-            np.asarray(masks, dtype=float),
-            lambda: scores,
-            *how,
-            batch_size=batch_size,
-        )
+        self._fill(result, scene, masks, lambda: scores, *how, batch_size=batch_size)
         return result
 
     def data_labels(

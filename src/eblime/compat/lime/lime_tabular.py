@@ -98,7 +98,8 @@ class LimeTabularExplainer(LimeExplainer):
             self.validate_training_data_stats(stats)
         data = training_data if is_sparse else check_masks(training_data, name="training_data")
         p = data.shape[1]
-        self.kernel_width = self.kernel_width or float(np.sqrt(p) * 0.75)
+        if self.kernel_width is None:
+            self.kernel_width = float(np.sqrt(p) * 0.75)
         LimeExplainer.__post_init__(self)
         names = [str(name) for name in getattr(training_data, "columns", range(p))]
         given = names if self.feature_names is None else list(self.feature_names)
