@@ -25,6 +25,7 @@ from studies.data import sources
 from studies.data.faulty_parts import PARTS
 from studies.games import Game
 from studies.intervals import mean_interval
+from studies.measures import max_sensitivity, pointing_game, prediction_gap, relevance_mass
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.subjects import SUBJECTS, LeagueSubject
 from studies.tables import table
@@ -131,7 +132,7 @@ def faithfulness_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
                 )[0]
                 for k in range(1, settings["nearby"] + 1)
             ]
-            row["sensitivity"] = measures.max_sensitivity(found, close)
+            row["sensitivity"] = max_sensitivity(found, close)
         rows.append(row)
     return rows
 
@@ -153,13 +154,13 @@ def measure(
     if subject.predict is not None:
         k = min(top, len(importances) - 1)
         for name, important in (("pgi", True), ("pgu", False)):
-            found[name] = measures.prediction_gap(
+            found[name] = prediction_gap(
                 importances, subject.predict, top=k, important=important, prediction=game.full
             )
     if subject.region is not None and subject.labels is not None:
         heat = importances[subject.labels]
-        found["pointing"] = measures.pointing_game(heat, subject.region, tolerance=_TOLERANCE)
-        found["mass"] = measures.relevance_mass(heat, subject.region)
+        found["pointing"] = pointing_game(heat, subject.region, tolerance=_TOLERANCE)
+        found["mass"] = relevance_mass(heat, subject.region)
     return found
 
 

@@ -32,8 +32,9 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 import eblime
 from eblime.family import DLIME, UnRAVEL, averaged, fit_mixture
-from eblime.measures import ridge_interval, stability_of
+from eblime.measures import stability_of
 from eblime.stopping import LarsStable
+from studies.measures import interval_of
 from studies.tables import head, row
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "family.md"
@@ -58,9 +59,8 @@ class Counted:
 
 
 def of(e: eblime.Explanation) -> Found:
-    """Importances and intervals of an explanation; LIME gets those of its ridge regression."""
-    post = e.posterior
-    return post.mean, post.interval() if post.has_spread else ridge_interval(e.answers)
+    """Importances and intervals of an explanation."""
+    return e.posterior.mean, interval_of(e)
 
 
 def of_rows(model: Counted, rows: np.ndarray, **settings: Any) -> System:

@@ -25,7 +25,7 @@ from scipy import ndimage, stats
 import eblime
 from eblime import measures
 from eblime._types import BoolArray
-from eblime.cli.image import parse_hide
+from eblime.cli.kinds import parse_hide
 from eblime.datasets import ultrasonic_network
 from eblime.plot.style import COLOURS
 from studies.charts.style import DOCS, IMAGES, RESULTS

@@ -18,10 +18,11 @@ import numpy as np
 import pandas as pd
 
 import eblime
-from eblime import measures
 from eblime.explainers.compare import compare_with, parse_methods
+from eblime.measures import stability_of
 from studies.cases import CASES, count_items, item
 from studies.data import sources
+from studies.measures import interval_of
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import frame_table
 
@@ -106,8 +107,8 @@ def stability_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
 
 def _agreement(runs: Sequence[eblime.Explanation], top: int) -> Row:
     """How far repeated runs of a method agree."""
-    found = measures.stability(runs, top=top)
     means = np.array([run.posterior.mean for run in runs])
+    found = stability_of(means, np.array([interval_of(run) for run in runs]), top=top)
     certain = runs[0].posterior.has_spread
     return {
         "overlap": found.overlap,

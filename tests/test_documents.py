@@ -261,8 +261,10 @@ SHARED |= {"eblime.kernels"}
 
 
 def all_of(module):
-    """The names in `__all__` of a module."""
-    return importlib.import_module(module).__all__
+    """The names in `__all__` of a module, else those that it defines without an underscore."""
+    found = importlib.import_module(module)
+    defined = [n for n, value in vars(found).items() if getattr(value, "__module__", "") == module]
+    return getattr(found, "__all__", [name for name in defined if not name.startswith("_")])
 
 
 def functions_of(found):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from itertools import combinations
 from types import SimpleNamespace
@@ -107,7 +106,7 @@ def test_rows_without_a_background_and_wrong_shapes_are_refused() -> None:
     for wrong in (np.ones((2, 4)), np.full((1, 5), 0.5), np.ones((1, 1, 5))):
         with pytest.raises(ValueError, match=r"`coalitions` must be True or False"):
             played(wrong)
-    with pytest.raises(TypeError, match="`explainer` must be an explainer or a class"):
+    with pytest.raises(TypeError, match="`explainer` must be an explainer such as"):
         eblime.game(Counted(), "a b", explainer="text")
     assert played.calls == 0
 
@@ -121,41 +120,23 @@ def values() -> dict[tuple[int, ...], float]:
     }
 
 
-def files(folder) -> list:
-    """The same game in both formats of shapiq's files."""
-    game = values()
-    masks = np.array([[j in players for j in range(3)] for players in game])
-    np.savez_compressed(
-        folder / "game.npz",
-        values=np.array(list(game.values())),
-        coalitions=masks,
-        n_players=3,
-        normalization_value=0.0,
-    )
-    data = {",".join(map(str, players)) or "Empty": value for players, value in game.items()}
-    about = {"n_players": 3, "normalization_value": 0.0, "player_names": ["a", "b", "c"]}
-    (folder / "game.json").write_text(json.dumps({"metadata": about, "data": data}))
-    return [folder / "game.npz", folder / "game.json"]
-
-
-def test_a_stored_game_is_a_model(tmp_path) -> None:
-    """Files, a dictionary and a table of all values are the same game."""
-    npz, listed = files(tmp_path)
+def test_a_stored_game_is_a_model() -> None:
+    """A dictionary and a table of all values are the same game."""
     masks = exhaustive(np.random.default_rng(0), 0, 3)
     table = np.zeros(8)
     for players, value in values().items():
         table[sum(2**j for j in players)] = value
-    games = [stored_game(source) for source in (npz, listed, values(), table)]
+    games = [stored_game(values(), players=["a", "b", "c"]), stored_game(table)]
 
     for game in games:
         np.testing.assert_array_equal(game(masks), games[0](masks))
         e = eblime.Explainer(game, PLAYERS, method="quadrature").explain(game)
         np.testing.assert_allclose(e.importances("shapley").mean, [0.75, 0.75, 0.25])
-    assert list(games[1].players) == ["a", "b", "c"]
-    assert list(games[0].players) == ["player 0", "player 1", "player 2"]
+    assert list(games[0].players) == ["a", "b", "c"]
+    assert list(games[1].players) == ["player 0", "player 1", "player 2"]
 
 
-def test_strange_games_are_refused(tmp_path) -> None:
+def test_strange_games_are_refused() -> None:
     """Strange games are refused."""
     with pytest.raises(ValueError, match=r"2\^p values"):
         stored_game(np.zeros(6))
@@ -163,20 +144,6 @@ def test_strange_games_are_refused(tmp_path) -> None:
         stored_game(np.zeros(4), players=["a"])
     with pytest.raises(ValueError, match="finite"):
         stored_game([0.0, np.nan])
-    with pytest.raises(ValueError, match=r"\.npz or \.json"):
-        stored_game(tmp_path / "game.txt")
-    (tmp_path / "bad.json").write_text('{"data": {"0": 1}}')
-    with pytest.raises(ValueError, match="not a game of shapiq"):
-        stored_game(tmp_path / "bad.json")
-    np.savez(tmp_path / "bad.npz", x=np.zeros(2))
-    with pytest.raises(ValueError, match="not a game of shapiq"):
-        stored_game(tmp_path / "bad.npz")
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(ValueError, match=r"bad\.json is not a game of shapiq"):
-        stored_game(tmp_path / "bad.json")
-    np.savez(tmp_path / "bad.npz", coalitions=np.eye(3), values=np.zeros(2))
-    with pytest.raises(ValueError, match="not a game of shapiq"):
-        stored_game(tmp_path / "bad.npz")
     with pytest.raises(TypeError, match="must have tuples as coalitions; got 0"):
         stored_game({0: 1.0, 1: 2.0})
     with pytest.raises(ValueError, match="each coalition once"):
@@ -267,8 +234,8 @@ def test_a_missing_shapiq_names_the_extra(monkeypatch) -> None:
         explained().to_shapiq()
 
 
-def test_the_real_shapiq_takes_games_and_gives_the_same_values(tmp_path) -> None:
-    """An approximator with room for all coalitions, and files that shapiq writes itself."""
+def test_the_real_shapiq_takes_games_and_gives_the_same_values() -> None:
+    """An approximator with room for all coalitions."""
     shapiq = pytest.importorskip("shapiq", exc_type=ImportError)
     played = eblime.game(Counted(), " ".join(WORDS), target=0)
     found = shapiq.KernelSHAP(n=5).approximate(budget=32, game=played)
@@ -282,9 +249,3 @@ def test_the_real_shapiq_takes_games_and_gives_the_same_values(tmp_path) -> None
     whole = shapiq.ExactComputer(n_players=5, game=played)("SII", order=2)
     for pair in combinations(range(5), 2):
         assert ours.to_shapiq(order=2)[pair] == pytest.approx(whole[pair], abs=1e-6)
-    stored = shapiq.Game(n_players=5, normalize=False)
-    stored.value_function = played
-    stored.precompute()
-    for name in ("g.npz", "g.json"):
-        stored.save_values(tmp_path / name)
-        np.testing.assert_allclose(stored_game(tmp_path / name)(ALL), by_hand(ALL))

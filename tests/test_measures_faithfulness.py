@@ -12,10 +12,6 @@ from eblime.measures import (
     deletion,
     infidelity,
     insertion,
-    max_sensitivity,
-    pointing_game,
-    prediction_gap,
-    relevance_mass,
     sufficiency,
 )
 
@@ -78,44 +74,6 @@ def test_rationale_is_rounded_up_but_not_beyond_a_whole_number():
     assert found == pytest.approx((1 + 1 + 1 + 2 + 2) / 5)
 
 
-def test_prediction_gaps_by_hand():
-    """A perturbed column loses its slope: the two largest move the score by 7, the others by 3."""
-
-    def predict(columns):
-        return np.full(3, 10 - SLOPES[columns].sum())
-
-    settings = {"top": 2, "prediction": 10.0}
-    assert prediction_gap(-SLOPES, predict, important=True, **settings) == 7
-    assert prediction_gap(-SLOPES, predict, important=False, **settings) == 3
-
-
-def test_pointing_game_by_hand():
-    """Two pixels tie for the maximum, one of them in the region; a tolerance reaches both."""
-    heat = np.array([[0.0, 1.0, 1.0, 0.5]])
-    region = np.array([[True, True, False, False]])
-
-    assert pointing_game(heat, region) == 0.5
-    assert pointing_game(heat, region, tolerance=1) == 1
-    assert pointing_game(-heat, region) == 1
-
-
-def test_relevance_mass_by_hand():
-    """Positive relevance alone counts: 1 of 4."""
-    heat = np.array([[1.0, -5.0], [3.0, 0.0]])
-    region = np.array([[True, True], [False, False]])
-
-    assert relevance_mass(heat, region) == 0.25
-    assert relevance_mass(-np.ones((2, 2)), region) == 0
-
-
-def test_max_sensitivity_by_hand():
-    """The farther of two attributions is 5 away from one of length 10."""
-    found = max_sensitivity(np.array([6.0, 8.0]), np.array([[6.0, 9.0], [9.0, 4.0]]))
-
-    assert found == pytest.approx(0.5)
-    assert np.isnan(max_sensitivity(np.zeros(2), np.ones((1, 2))))
-
-
 def test_covered_counts_superpixels_with_the_largest_positive_means():
     """Superpixels with negative means do not count."""
     defect = np.array([[True, True, False, False]])
@@ -154,7 +112,4 @@ def test_maps_of_an_image_are_its_superpixels():
     region = np.zeros((4, 8), dtype=bool)
     region[:, 2:6] = True
 
-    assert pointing_game(e, region) == 0.5
     assert covered_share(e, region, top=1) == 0.5
-    assert relevance_mass(e, region) == pytest.approx(0.5, abs=1e-3)
-    assert prediction_gap(e, lambda columns: [e.prediction - 3], top=1) == 3

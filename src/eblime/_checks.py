@@ -5,7 +5,7 @@ Each check returns the cleaned value or raises; code behind them does not check 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,14 +43,10 @@ def as_generator(rng: RNGLike) -> np.random.Generator:
 def check_masks(masks: ArrayLike, *, name: str = "masks") -> FloatArray:
     """Return masks, or rows of a table, as a finite (N, p) float array."""
     array = as_floats(name, masks)
-    if array.ndim != 2:
+    if array.ndim != 2 or 0 in array.shape:
         raise ValueError(
-            f"`{name}` must be 2-D, one row per perturbed input and one column per feature; "
-            f"got shape {array.shape}."
-        )
-    if 0 in array.shape:
-        raise ValueError(
-            f"`{name}` must have at least one row and one column; got shape {array.shape}."
+            f"`{name}` must be 2-D, with at least one row and one column: one row per perturbed "
+            f"input and one column per feature; got shape {array.shape}."
         )
     _check_range(name, array, smallest=_TINY)
     return array
@@ -66,12 +62,11 @@ def check_scores(scores: ArrayLike, n_masks: int, *, ndim: int) -> FloatArray:
             else "for one target, shape (N,), use `fit`"
         )
         raise ValueError(f"`scores` must be {ndim}-D; got shape {array.shape} ({hint}).")
-    if len(array) != n_masks:
+    if len(array) != n_masks or array.size == 0:
         raise ValueError(
-            f"`scores` must have one entry for each of the {n_masks} masks; got {len(array)}."
+            f"`scores` must have one entry for each of the {n_masks} masks, and at least one "
+            f"column; got shape {array.shape}."
         )
-    if array.size == 0:
-        raise ValueError(f"`scores` must have at least one column; got shape {array.shape}.")
     _check_range("scores", array)
     return array
 
@@ -170,3 +165,19 @@ def _check_range(name: str, array: FloatArray, *, smallest: float = 0.0) -> None
         value = array[tuple(bad[0])]
         limit = f", at most {HUGE:g} in size" if np.isfinite(value) else ""
         raise ValueError(f"`{name}` must be finite{limit}; got {value} at {place}.")
+
+
+def check_names(name: str, names: Iterable[object], count: int) -> list[str]:
+    """Return names as strings; refuse any other number of them, and two that are equal."""
+    found = [] if isinstance(names, str) else [str(each) for each in names]
+    if len(found) != count or len(set(found)) < count:
+        raise ValueError(f"`{name}` must be {count} different names; got {names!r:.80}.")
+    return found
+
+
+def check_text(name: str, value: object, *, empty: bool = True) -> None:
+    """Refuse what is not a string, and one without a visible character if it must not be empty."""
+    if not isinstance(value, str):
+        raise TypeError(f"`{name}` must be a string; got {type(value).__name__}.")
+    if not (empty or value.strip()):
+        raise ValueError(f"`{name}` must not be empty.")

@@ -1,8 +1,8 @@
 """Probability of detection: logistic regression of hits on size, with likelihood-ratio bounds.
 
-The log odds of a hit are a + b x. The likelihood is concave in (a, b), so that its profile at a
-point, the maximum over all lines through that point, is found by safeguarded Newton steps. The
-maximum is at infinity if hits and misses do not overlap; the bounds exist nevertheless.
+The log odds of a hit are a + b log(size). Every bound is an extreme over the lines (a, b) that a
+likelihood-ratio test does not reject. They are a convex set around the most likely line; its edge
+is found along rays by Newton steps, which converge from outside because the likelihood is concave.
 """
 
 from __future__ import annotations
@@ -23,163 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_FAR = 500.0  # log odds beyond every bound
-_STEEP = 1e8  # the largest slope, in units of the covariate's spread
-_NEAR = 1e-6  # distance from a step that counts as none, in the same units
+_RAYS = 1000  # from the most likely line to the edge
 _DROP = special.chdtri(1, 0.1) / 2  # of the log-likelihood: 5 % beyond each of two ends
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HitMiss:
-    """Numbers of trials and hits at each value of a covariate, in increasing order."""
-
-    x: FloatArray  # (m,) at least two different values
-    n: IntArray  # (m,) trials
-    k: IntArray  # (m,) hits
-
-    @property
-    def kind(self) -> str:
-        """Whether the slope is finite: "overlap", "up", "down" (steps), "all" or "none" (hits)."""
-        hit, miss = self.x[self.k > 0], self.x[self.k < self.n]
-        if not (hit.size and miss.size):
-            return "all" if hit.size else "none"
-        return "up" if miss[-1] <= hit[0] else "down" if hit[-1] <= miss[0] else "overlap"
-
-    @property
-    def step(self) -> tuple[float, float]:
-        """Where the step is if hits and misses do not overlap: between two values of x."""
-        hit, miss = self.x[self.k > 0], self.x[self.k < self.n]
-        return (miss[-1], hit[0]) if self.kind == "up" else (hit[-1], miss[0])
-
-    def estimate(self) -> tuple[float, float]:
-        """The maximum-likelihood intercept and slope.
-
-        At a step, NaN and an infinite slope; NaN for both if there are only hits or only misses.
-        """
-        if self.kind != "overlap":
-            return np.nan, {"up": np.inf, "down": -np.inf}.get(self.kind, np.nan)
-        t, centre, spread = self._scaled()
-        middle = np.zeros(1)  # of the scaled covariate
-
-        def slope(odds: float) -> float:
-            return float(self._profile(np.array([odds]), middle, t)[1][0])
-
-        odds = float(optimize.brentq(slope, -_FAR, _FAR, xtol=1e-13))
-        b = float(self._profile(np.array([odds]), middle, t)[2][0]) / spread
-        return odds - b * centre, b
-
-    def bend(self) -> float:
-        """P value of the line against a parabola: Rao's score test of the square of x.
-
-        Small where the shares are on one side of the curve at both ends and on the other between
-        them. NaN where the slope is not finite, or with only two values of x.
-        """
-        a, b = self.estimate()
-        if not np.isfinite(b) or len(self.x) < 3:
-            return np.nan
-        t = self._scaled()[0]
-        p = special.expit(a + b * self.x)
-        powers = np.stack([t**2, np.ones_like(t), t])
-        info = (powers * self.n * p * (1 - p)) @ powers.T
-        rest = info[0, 0] - info[0, 1:] @ np.linalg.solve(info[1:, 1:], info[1:, 0])
-        return float(special.chdtrc(1, (t**2 @ (self.k - self.n * p)) ** 2 / rest))
-
-    def bound(self, at: FloatArray, side: int) -> FloatArray:
-        """Lower (side -1) or upper (+1) 95 % bounds of the log odds at some places, (q,).
-
-        The value at which the profile likelihood falls by 1.35, half of the 90 % point of
-        chi-square with one degree of freedom. Newton steps from far outside converge without a
-        safeguard, because the profile is concave.
-        """
-        t, centre, spread = self._scaled()
-        place = (at - centre) / spread
-        ends, least = np.full(len(at), side * _FAR), self._most() - _DROP
-        value, slope, b = self._profile(ends, place, t)
-        free = value >= least  # no value is excluded
-        for _ in range(100):
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                move = np.where(free, 0.0, (least - value) / slope)
-            ends = ends + move
-            if np.abs(move).max() < 1e-10 * (1 + np.abs(ends).max()):
-                break
-            value, slope, b = self._profile(ends, place, t, b)
-        return np.where(free, side * np.inf, ends)
-
-    def largest(self, prob: float) -> float:
-        """The largest x at which the probability may be `prob`: the 95 % upper bound of that x.
-
-        Infinite if a slope of zero is not excluded, or if the slope is negative.
-        """
-        t, centre, spread = self._scaled()
-        level, least = np.array([special.logit(prob)]), self._most() - _DROP
-        rate = self.k.sum() / self.n.sum()
-        flat = special.xlogy(self.k, rate).sum() + special.xlogy(self.n - self.k, 1 - rate).sum()
-        a, b = self.estimate()
-        if not b > 0 or flat >= least:
-            return np.inf
-
-        def excess(place: float) -> float:
-            return float(self._profile(level, np.array([place]), t)[0][0] - least)
-
-        if np.isinf(b):
-            start = (self.step[1] - centre) / spread + _NEAR
-        else:
-            start = ((float(level[0]) - a) / b - centre) / spread
-        if excess(start) <= 0:  # at a step
-            return self.step[1]
-        reach = 1.0
-        while excess(start + reach) > 0:
-            reach *= 2
-        return float(centre + spread * optimize.brentq(excess, start, start + reach, xtol=1e-12))
-
-    def _scaled(self) -> tuple[FloatArray, float, float]:
-        """The covariate with mean 0 and standard deviation 1, and both of them before."""
-        centre = float(np.average(self.x, weights=self.n))
-        spread = float(np.sqrt(np.average((self.x - centre) ** 2, weights=self.n)))
-        return (self.x - centre) / spread, centre, spread
-
-    def _sum(self, odds: FloatArray) -> FloatArray:
-        """The log-likelihood of log odds, (..., m), without loss of digits where they are large."""
-        hit, miss = np.logaddexp(0, -odds), np.logaddexp(0, odds)
-        return np.asarray(-(self.k * hit + (self.n - self.k) * miss).sum(axis=-1))
-
-    def _most(self) -> float:
-        """The supremum of the log-likelihood."""
-        if self.kind == "overlap":
-            a, b = self.estimate()
-            return float(self._sum(a + b * self.x))
-        share = self.k / self.n  # at a step, only values with hits and misses lose
-        return float(
-            (special.xlogy(self.k, share) + special.xlogy(self.n - self.k, 1 - share)).sum()
-        )
-
-    def _profile(
-        self, odds: FloatArray, at: FloatArray, t: FloatArray, b: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The largest log-likelihood of all lines with these log odds at these places.
-
-        And its derivative by the log odds, and the slopes of the lines; (q,) each. `b` are slopes
-        to start from.
-        """
-        away = t - at[:, None]  # (q, m)
-        b = np.zeros(len(at)) if b is None else b
-        low, high = np.full(len(at), -_STEEP), np.full(len(at), _STEEP)
-        for _ in range(200):
-            p = special.expit(odds[:, None] + b[:, None] * away)
-            miss = self.k - self.n * p
-            slope = (miss * away).sum(axis=1)
-            low, high = np.where(slope > 0, b, low), np.where(slope > 0, high, b)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = b + slope / (self.n * p * (1 - p) * away**2).sum(axis=1)
-            inside = (step > low) & (step < high)
-            half = np.sinh((np.arcsinh(low) + np.arcsinh(high)) / 2)  # slopes differ in magnitude
-            new = np.where(inside, step, half)
-            done = np.abs(new - b) <= 1e-11 * (1 + np.abs(b))
-            b = new
-            if done.all():
-                break
-        line = odds[:, None] + b[:, None] * away
-        return self._sum(line), (self.k - self.n * special.expit(line)).sum(axis=1), b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -206,6 +51,7 @@ class DetectionCurve:
     a50: float  # found with probability .5
     a90: float
     a90_95: float  # upper bound of a90 that holds with 95 % confidence
+    lines: FloatArray  # (2, K) a and b at the edge of the set of lines that are not rejected
     notes: tuple[str, ...]
 
     def curve(self, sizes: ArrayLike | None = None) -> FloatArray:
@@ -215,18 +61,9 @@ class DetectionCurve:
         takes the sizes of the flaws.
         """
         x = np.log(self.sizes if sizes is None else _check_sizes(sizes))
-        data = HitMiss(x=np.log(self.sizes), n=self.counts, k=self.found)
-        if np.isfinite(self.b):
-            middle = special.expit(self.a + self.b * x)
-        elif np.isnan(self.b):
-            middle = np.full(len(x), float(data.kind == "all"))
-        else:  # a step somewhere between two sizes
-            low, high = data.step
-            middle = np.where(x < low, self.b < 0, np.where(x > high, self.b > 0, np.nan))
-            for edge in (low, high):
-                middle[x == edge] = (self.found / self.counts)[data.x == edge]
-        ends = [special.expit(data.bound(x, side)) for side in (-1, 1)]
-        return np.stack([middle, *ends], axis=1)
+        odds = self.lines.T @ np.stack([np.ones_like(x), x])
+        ends = special.expit([odds.min(axis=0), odds.max(axis=0)])
+        return np.stack([special.expit(self.a + self.b * x), *ends], axis=1)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per size: size, flaws, found, share, probability, low and high."""
@@ -249,13 +86,11 @@ class DetectionCurve:
         few, many = f"{self.sizes[0]:.4g}", f"{self.sizes[-1]:.4g}"
         ends = {"a50": self.a50, "a90": self.a90, "a90/95": self.a90_95}
         sign = "-" if self.b < 0 else "+"
-        lines = [
+        lines = (
             f"{self.found.sum()} of {self.counts.sum()} flaws found, sizes {few} to {many}",
             f"log odds of a hit = {self.a:.4g} {sign} {abs(self.b):.4g} log(size)",
             ", ".join(f"{k} = {v:.4g}" if v < np.inf else f"{k} unknown" for k, v in ends.items()),
-        ]
-        if not np.isfinite(self.b):
-            del lines[1]
+        )
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 
@@ -277,8 +112,8 @@ def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurv
     one degree of freedom and both tails together at 10 %, does not reject P(s) = .9. The bounds of
     the curve are made the same way. All of them need the model to be right: look at the plot,
     above all whether the shares reach 1. A note says so where a parabola in the logarithm of the
-    size fits clearly better (Rao's score test, P < .01). Flaws must be independent: with several
-    looks at each flaw, the bounds are too narrow.
+    size fits clearly better (Rao's score test, P < .01). The sizes of hits and of misses must
+    overlap, and flaws be independent: with several looks at each flaw, the bounds are too narrow.
 
     Examples
     --------
@@ -310,48 +145,78 @@ def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurv
             "With one size, use the share of hits."
         )
     found = np.bincount(group, marks).astype(np.intp)
-    data = HitMiss(x=np.log(unique), n=counts, k=found)
-    a, b = data.estimate()
-    rises = b > 0 and np.isfinite(b)
-    a50, a90 = (np.exp((special.logit(p) - a) / b) if rises else np.nan for p in (0.5, 0.9))
-    bound = np.nan if data.kind == "all" else float(np.exp(data.largest(0.9)))
+    hit, miss = unique[found > 0], unique[found < counts]
+    if not (hit.size and miss.size and hit[0] < miss[-1] and miss[0] < hit[-1]):
+        ends = (f"{x[0]:.4g} to {x[-1]:.4g}" if x.size else "no size" for x in (hit, miss))
+        raise ValueError(
+            "The sizes of hits and of misses must overlap for a curve; got hits at {} and misses "
+            "at {}. Add flaws of other sizes, or in between.".format(*ends)
+        )
+    x = np.log(unique)
+    (a, b), lines = _fit(x, counts, found)
+    a50, a90 = (np.exp((special.logit(p) - a) / b) if b > 0 else np.nan for p in (0.5, 0.9))
+    rises = (lines[1] > 0).all()
+    bound = np.exp(((special.logit(0.9) - lines[0]) / lines[1]).max()) if rises else np.inf
+    powers = np.stack([x**2, np.ones_like(x), x])
+    p = special.expit(a + b * x)
+    score, info = powers @ (found - counts * p), (powers * counts * p * (1 - p)) @ powers.T
+    bend = float(special.chdtrc(1, score @ np.linalg.pinv(info, hermitian=True) @ score))
     return DetectionCurve(
         sizes=unique,
         counts=counts,
         found=found,
-        a=a,
-        b=b,
+        a=float(a),
+        b=float(b),
         a50=float(a50),
         a90=float(a90),
-        a90_95=bound,
-        notes=tuple(_detection_notes(data, b, float(a90), bound)),
+        a90_95=float(bound),
+        lines=lines,
+        notes=tuple(_detection_notes(unique, float(b), float(a90), float(bound), bend)),
     )
 
 
-def _detection_notes(data: HitMiss, b: float, a90: float, bound: float) -> Iterator[str]:
-    """What a reader of a curve of detection must know."""
-    first, last = np.exp(data.x[[0, -1]])
-    if data.kind == "all":
-        least = 0.05 ** (1 / data.n.sum())
-        yield (
-            f"All {data.n.sum()} flaws were found, so no curve can be fitted and a90 is unknown: "
-            "add smaller flaws. Over the sizes of these flaws taken together, the probability of "
-            f"detection is at least {least:.3f} (95 % confidence)."
-        )
-    elif data.kind == "none":
-        yield (
-            f"None of the {data.n.sum()} flaws was found, so no curve can be fitted and a90 is "
-            "unknown: add larger flaws."
-        )
-    elif data.kind == "up":
-        low, high = np.exp(data.step)
-        where = f"between {low:.4g} and {high:.4g}" if low < high else f"close to {low:.4g}"
-        yield (
-            f"No flaw below {high:.4g} was found and none above {low:.4g} was missed, so the slope "
-            f"has no estimate, and a50 and a90 are {where}: add flaws of such sizes. a90/95 does "
-            "not need the estimate."
-        )
-    elif b < 0:
+def _fit(x: FloatArray, n: IntArray, k: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The most likely (a, b), and the edge of the set of lines that are not rejected, (2, K)."""
+    centre = np.average(x, weights=n)
+    spread = np.sqrt(np.average((x - centre) ** 2, weights=n))
+    powers = np.stack([np.ones_like(x), (x - centre) / spread])
+
+    def loss(line: FloatArray) -> Any:
+        odds = line.T @ powers
+        return (k * np.logaddexp(0, -odds) + (n - k) * np.logaddexp(0, odds)).sum(axis=-1)
+
+    def slope(line: FloatArray) -> Any:
+        return powers @ (n * special.expit(line.T @ powers) - k).T
+
+    def curvature(line: FloatArray) -> Any:
+        p = special.expit(line.T @ powers)
+        return (powers * n * p * (1 - p)) @ powers.T
+
+    best = optimize.minimize(
+        loss, np.zeros(2), jac=slope, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
+    ).x
+    turn = np.linspace(0, 2 * np.pi, _RAYS, endpoint=False)
+    factor = np.linalg.cholesky(curvature(best))
+    rays, middle = np.linalg.solve(factor.T, [np.cos(turn), np.sin(turn)]), best[:, None]
+    most, far = loss(best) + _DROP, np.ones(_RAYS)
+    while (inside := loss(middle + far * rays) < most).any():
+        far = np.where(inside, 2 * far, far)
+    for _ in range(100):
+        line = middle + far * rays
+        step = (loss(line) - most) / (slope(line) * rays).sum(axis=0)
+        far = far - step
+        if (np.abs(step) <= 1e-12 * far).all():
+            break
+    edge = np.hstack([middle, middle + far * rays])
+    edge[1] /= spread
+    edge[0] -= edge[1] * centre
+    return edge[:, 0], edge[:, 1:]
+
+
+def _detection_notes(
+    sizes: FloatArray, b: float, a90: float, bound: float, bend: float
+) -> Iterator[str]:
+    if b < 0:
         yield (
             "Larger flaws were found less often, so that no size has a90. Check whether `hits` are "
             "misses."
@@ -361,21 +226,20 @@ def _detection_notes(data: HitMiss, b: float, a90: float, bound: float) -> Itera
             "A curve that does not rise is not excluded (likelihood ratio, 5 %), so that a90 has "
             "no upper bound: add flaws, or a wider range of sizes."
         )
-    if data.bend() < 0.01:
+    if bend < 0.01:
         yield (
-            f"The shares found do not follow the curve (P = {data.bend():.2g}, test of a bend): "
+            f"The shares found do not follow the curve (P = {bend:.2g}, test of a bend): "
             "look at the plot. a90 and its bound are not reliable."
         )
     for name, value in (("a90", a90), ("a90/95", bound)):
-        if np.isfinite(value) and not first <= value <= last:
+        if np.isfinite(value) and not sizes[0] <= value <= sizes[-1]:
             yield (
-                f"{name} = {value:.4g} is outside the sizes {first:.4g} to {last:.4g}: it relies "
-                "on the shape of the curve there."
+                f"{name} = {value:.4g} is outside the sizes {sizes[0]:.4g} to {sizes[-1]:.4g}: it "
+                "relies on the shape of the curve there."
             )
 
 
 def _check_sizes(sizes: ArrayLike) -> FloatArray:
-    """Sizes of flaws as a float array, (n,)."""
     found = as_floats("sizes", sizes)
     if found.ndim != 1:
         raise ValueError(f"`sizes` must be 1-D, one entry per flaw; got shape {found.shape}.")

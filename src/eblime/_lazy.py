@@ -14,13 +14,6 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
 
     A line `from eblime.plot.charts import means as means` is a public name of `eblime.plot`, and
     `from eblime.plot import charts as charts` a module, which is in `__dir__` but not in `__all__`.
-
-    Examples
-    --------
-    >>> import eblime.designs
-    >>> find, listed, public = lazy_names("eblime.designs")
-    >>> find("bernoulli").__name__, "bernoulli" in listed(), "bernoulli" in public
-    ('bernoulli', True, True)
     """
     module: Any = sys.modules[package]
     stub = os.path.join(module.__path__[0], "__init__.pyi")  # noqa: PTH118, for a fast import

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,6 @@ def describe(value: object, depth: int = 3) -> Any:
 
     A dataclass has its fields as settings; a function and any other object have only a name. So
     have all objects that are nested deeper.
-
-    Examples
-    --------
-    >>> describe(("grid", {"rows": 2}))
-    {'name': 'grid', 'settings': {'rows': 2}}
-    >>> describe(describe)
-    {'name': 'describe'}
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -60,40 +53,24 @@ def name_of(record: object) -> str:
 
 
 def stable_repr(value: object) -> str:
-    """The representation without memory addresses, on one line.
-
-    Examples
-    --------
-    >>> stable_repr(settings_repr)
-    '<function settings_repr>'
-    """
+    """The representation without memory addresses, on one line."""
     return " ".join(re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value)).split())
-
-
-def settings_repr(explainer: Any) -> str:
-    """One line: the model's name, and the settings that differ from the default."""
-    parts = [f"model={_model_name(explainer.model)}", *_changed_settings(explainer, skip="model")]
-    return f"{type(explainer).__name__}({', '.join(parts)})"
 
 
 def short_repr(value: Any) -> str:
     """A dataclass with the settings that differ from the default; others by `stable_repr`."""
     if not is_dataclass(value) or isinstance(value, type):
         return stable_repr(value)
-    return f"{type(value).__name__}({', '.join(_changed_settings(value))})"
-
-
-def _changed_settings(record: Any, skip: str = "") -> list[str]:
-    """The settings that differ from the default, as `name=value`."""
     parts = []
-    for entry in sorted(fields(record), key=lambda entry: bool(entry.kw_only)):
-        value = getattr(record, entry.name) if entry.init else None
-        default = value is entry.default or (
-            isinstance(value, (bool, int, float, str)) and value == entry.default
+    for entry in sorted(fields(value), key=lambda entry: bool(entry.kw_only)):
+        found = getattr(value, entry.name) if entry.init else entry.default
+        same = found is entry.default or (
+            isinstance(found, (bool, int, float, str)) and found == entry.default
         )
-        if entry.init and entry.name != skip and (entry.default is MISSING or not default):
-            parts.append(f"{entry.name}={brief_repr(value)}")
-    return parts
+        if not same:
+            show = _model_name if entry.name == "model" else brief_repr
+            parts.append(f"{entry.name}={show(found)}")
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def _model_name(model: Any) -> str:

@@ -73,7 +73,6 @@ def csv_text(table: Any) -> str:
 
 
 def _quote(value: Any) -> Any:
-    """A cell that a spreadsheet does not read as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
@@ -88,7 +87,6 @@ def width(text: str) -> int:
 
 
 def _escape(c: str) -> str:
-    """One character, escaped if it is a control character."""
     if c in _DIRECTION_MARKS or unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp"):
         return c.encode("unicode_escape", "backslashreplace").decode("ascii")
     return c

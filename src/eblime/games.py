@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,16 +12,10 @@ from numpy.typing import ArrayLike
 from eblime._checks import check_coalitions, check_count
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
-from eblime.engine.calls import CacheLike
 from eblime.engine.drive import answer
 from eblime.engine.questions import Question, Reply
-from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Target, check_targets
-from eblime.explainers.base import BaseExplainer
-from eblime.explainers.image import ImageExplainer
-from eblime.explainers.tabular import TabularExplainer
-from eblime.explainers.text import TextExplainer
-from eblime.protocols import Subject
+from eblime.explainers.compare import explainer_class
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]
 
@@ -52,17 +42,14 @@ class Game:
 
     players: Sequence[str]  # names
     known: dict[bytes, float] = field(default_factory=dict)  # by coalition, packed into bits
-    asked: _Asked | None = None  # None if the values are stored
+    ask: Callable[[FloatArray, Reply | None], Reply] | None = None  # None if the values are stored
+    calls: int = 0  # inputs that the model was asked about
+    opening: Reply | None = None  # the first reply
 
     @property
     def n_players(self) -> int:
         """Number of players: the features of the input."""
         return len(self.players)
-
-    @property
-    def calls(self) -> int:
-        """Inputs that the model was asked about."""
-        return 0 if self.asked is None else self.asked.calls
 
     def __call__(self, coalitions: ArrayLike) -> FloatArray:
         """Scores of coalitions, (n, p) or one of (p,); only those not yet known are asked."""
@@ -70,47 +57,24 @@ class Game:
         keys = _keys(masks)
         unknown = {key: k for k, key in enumerate(keys) if key not in self.known}
         rows = sorted(unknown.values())
-        if rows and self.asked is None:
+        if rows and self.ask is None:
             raise ValueError(
                 f"The value of the coalition {np.flatnonzero(masks[rows[0]]).tolist()} is not "
                 f"stored; {len(self.known)} of 2^{self.n_players} are."
             )
-        if rows and self.asked is not None:
-            scores = self.asked(masks[rows]).tolist()
-            self.known.update(zip((keys[k] for k in rows), scores, strict=True))
+        if rows and self.ask is not None:
+            reply = self.ask(masks[rows], self.opening)
+            self.calls += reply.calls
+            self.opening = self.opening or reply
+            self.known.update(
+                zip((keys[k] for k in rows), reply.scores[:, 0].tolist(), strict=True)
+            )
         return np.array([self.known[key] for key in keys])
 
     def __repr__(self) -> str:
         """One line: how many players, and the model calls so far or the stored values."""
-        count = f"n_values={len(self.known)}" if self.asked is None else f"calls={self.calls}"
+        count = f"n_values={len(self.known)}" if self.ask is None else f"calls={self.calls}"
         return f"Game(n_players={self.n_players}, {count})"
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Asked:
-    """Scores of masks that are all different, from the model or its cache."""
-
-    settings: LoopSettings
-    subject: Subject
-    targets: Any
-    calls: int = 0
-    opening: Reply | None = None
-
-    def __call__(self, masks: FloatArray) -> FloatArray:
-        """Ask the engine."""
-        rng = np.random.default_rng(0)
-        question = Question(
-            neighbourhood=self.subject.neighbourhood(rng).extend(rng, masks),
-            rows=np.arange(len(masks)),
-            targets=self.targets,
-            labels=self.settings.labels,
-            ranked=self.settings.ranked,
-            opening=self.opening,
-        )
-        reply = answer(self.settings, self.subject.scene, question)
-        self.calls += reply.calls
-        self.opening = self.opening or reply
-        return np.asarray(reply.scores[:, 0])
 
 
 def game(
@@ -119,7 +83,6 @@ def game(
     *,
     explainer: Any = None,
     target: Target = None,
-    cache: CacheLike = None,
     **settings: Any,
 ) -> Game:
     """A prediction as a cooperative game: a function from coalitions of features to scores.
@@ -134,15 +97,12 @@ def game(
     x
         The input: a text, an image, or with `background` a row of a table.
     explainer
-        `ImageExplainer`, `TextExplainer` or another class of explainers; or an explainer, whose
-        settings are used. None chooses by the input, and `TabularExplainer` if `background` is
-        among the settings.
+        An explainer whose settings are used. None chooses one by the input and the settings, as
+        `compare` does.
     target
         Column number or label of the model's output; None is the highest for the input itself.
-    cache
-        As for `ImageExplainer`.
     settings
-        Settings of the explainer, such as `segmentation` and `hide`.
+        Settings of the explainer, such as `segmentation`, `hide` and `cache`.
 
     Examples
     --------
@@ -155,7 +115,12 @@ def game(
     >>> played.n_players, played.calls
     (3, 2)
     """
-    chosen = _explainer(model, x, explainer, settings)
+    kind = explainer_class(model, x, explainer, settings)
+    chosen = (
+        kind(model, **settings)
+        if explainer is None
+        else replace(explainer, model=model, **settings)
+    )
     loop = chosen.loop
     targets = 1 if target is None else [target]
     check_targets(targets, loop.labels)
@@ -165,38 +130,24 @@ def game(
             "`x` must be an input that its mask decides; an input of the domain "
             f"{chosen.domain!r} has many for a mask."
         )
-    loop = replace(loop, calls=loop.calls.merge(None, cache))
-    asked = _Asked(settings=loop, subject=subject, targets=targets)
-    return Game(players=subject.scene.features, asked=asked)
 
-
-def _explainer(model: Any, x: Any, explainer: Any, settings: dict[str, Any]) -> BaseExplainer:
-    """The explainer that reads the input."""
-    if isinstance(explainer, BaseExplainer):
-        return replace(explainer, model=model, **settings)
-    made = _class_for(x, settings) if explainer is None else explainer
-    if not (isinstance(made, type) and issubclass(made, BaseExplainer)):
-        raise TypeError(
-            f"`explainer` must be an explainer or a class such as ImageExplainer; got {made!r:.60}."
+    def ask(masks: FloatArray, opening: Reply | None) -> Reply:
+        rng = np.random.default_rng(0)
+        question = Question(
+            neighbourhood=subject.neighbourhood(rng).extend(rng, masks),
+            rows=np.arange(len(masks)),
+            targets=targets,
+            labels=loop.labels,
+            ranked=loop.ranked,
+            opening=opening,
         )
-    maker: Any = made
-    found: BaseExplainer = maker(model, **settings)
-    return found
+        return answer(loop, subject.scene, question)
 
-
-def _class_for(x: Any, settings: Mapping[str, Any]) -> type[BaseExplainer]:
-    """The explainer for an input: texts are strings, and arrays with two or more axes images."""
-    if isinstance(x, str):
-        return TextExplainer
-    if "background" in settings:
-        return TabularExplainer
-    if isinstance(x, (Mapping, list)) or getattr(x, "ndim", None) == 1:
-        raise ValueError("`background` must be given for a row of a table: typical rows.")
-    return ImageExplainer
+    return Game(players=subject.scene.features, ask=ask)
 
 
 def stored_game(
-    source: str | os.PathLike[str] | ArrayLike | Mapping[tuple[int, ...], float],
+    source: ArrayLike | Mapping[tuple[int, ...], float],
     *,
     players: Sequence[str] | None = None,
 ) -> Game:
@@ -205,11 +156,10 @@ def stored_game(
     Parameters
     ----------
     source
-        A file of a precomputed game of shapiq (.npz or .json); or the values of all 2^p coalitions
-        in counting order, the first player the lowest bit; or a dictionary from coalitions, tuples
-        of players' numbers, to values. The values of a file are not normalised.
+        The values of all 2^p coalitions in counting order, the first player the lowest bit; or a
+        dictionary from coalitions, tuples of players' numbers, to values.
     players
-        Names of the players; None takes those of the file, or numbers.
+        Names of the players; None takes numbers.
 
     Examples
     --------
@@ -224,17 +174,13 @@ def stored_game(
     >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean.round(3)
     array([0.5, 0.5, 0. ])
     """
-    names = None
-    if isinstance(source, (str, os.PathLike)):
-        masks, values, names = _read(Path(source))
-    elif isinstance(source, Mapping):
-        masks, values = _from_coalitions(source, None if players is None else len(players))
-    else:
-        masks, values = _from_table(np.asarray(source, dtype=np.float64))
+    count = None if players is None else len(players)
+    if not isinstance(source, Mapping):
+        source, count = _numbered(np.asarray(source, dtype=np.float64)), None
+    masks = _masks(list(source), count)
+    values = np.array([*source.values()], dtype=np.float64)
     p = masks.shape[1]
-    named = names if players is None else players
-    if named is None:
-        named = [f"player {j}" for j in range(p)]
+    named = [f"player {j}" for j in range(p)] if players is None else players
     if len(named) != p:
         raise ValueError(f"`players` must name each of the {p} players; got {named!r:.60}.")
     if not np.isfinite(values).all():
@@ -246,61 +192,35 @@ def stored_game(
 
 
 def _keys(masks: FloatArray) -> list[bytes]:
-    """Coalitions packed into bits."""
     return [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
 
 
-def _read(path: Path) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
-    """Coalitions, values and names of a file of shapiq."""
-    if path.suffix not in (".npz", ".json"):
-        raise ValueError(f"`source` must be a .npz or .json file of shapiq; got {path}.")
-    content = path.read_bytes()
-    try:
-        if path.suffix == ".npz":
-            with np.load(io.BytesIO(content), allow_pickle=False) as found:
-                masks = check_coalitions(found["coalitions"], found["coalitions"].shape[1])
-                return masks, np.asarray(found["values"], float).reshape(len(masks)), None
-        tree: Any = json.loads(content)
-        about = tree["metadata"]
-        known = {_coalition(words): float(value) for words, value in tree["data"].items()}
-        return *_from_coalitions(known, int(about["n_players"])), about.get("player_names")
-    except Exception as error:  # whatever a strange file causes
-        raise ValueError(f"{path} is not a game of shapiq: {error}") from error
+def _numbered(values: FloatArray) -> dict[tuple[int, ...], float]:
+    """All coalitions in counting order, with their values."""
+    p = values.size.bit_length() - 1
+    if values.ndim != 1 or p < 1 or values.size != 2**p:
+        raise ValueError(
+            f"`source` must have 2^p values, one for each coalition; got shape {values.shape}."
+        )
+    return {tuple(j for j in range(p) if k >> j & 1): value for k, value in enumerate(values)}
 
 
-def _coalition(words: str) -> tuple[int, ...]:
-    """A coalition of a JSON file: numbers with commas between them."""
-    return () if words == "Empty" else tuple(int(word) for word in words.split(","))
-
-
-def _from_coalitions(
-    found: Mapping[tuple[int, ...], float], p: int | None
-) -> tuple[FloatArray, FloatArray]:
-    """Masks and values of a dictionary; without a number of players it is the largest plus one."""
-    for coalition in found:
+def _masks(coalitions: Sequence[Any], p: int | None) -> FloatArray:
+    """Masks of coalitions; without a number of players it is the largest plus one."""
+    for coalition in coalitions:
         if not isinstance(coalition, (tuple, frozenset)):
             raise TypeError(f"`source` must have tuples as coalitions; got {coalition!r:.60}.")
-    every = [player for coalition in found for player in coalition]
+    every = [player for coalition in coalitions for player in coalition]
     size = max(every, default=-1) + 1 if p is None else p
     if not size or not all(0 <= player < size for player in every):
         raise ValueError(
             f"`source` must have coalitions of players 0 to {max(size - 1, 0)}; got numbers from "
             f"{min(every, default=0)} to {max(every, default=-1)}."
         )
-    masks = np.zeros((len(found), size))
-    for row, coalition in enumerate(found):
+    masks = np.zeros((len(coalitions), size))
+    for row, coalition in enumerate(coalitions):
         masks[row, list(coalition)] = 1
-    return masks, np.array([float(value) for value in found.values()])
-
-
-def _from_table(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Masks and values of all coalitions in counting order."""
-    p = values.size.bit_length() - 1
-    if values.ndim != 1 or p < 1 or values.size != 2**p:
-        raise ValueError(
-            f"`source` must have 2^p values, one for each coalition; got shape {values.shape}."
-        )
-    return ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(np.float64), values
+    return masks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

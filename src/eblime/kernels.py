@@ -18,19 +18,6 @@ from eblime._types import FloatArray
 from eblime.core.indices import log_subsets
 from eblime.protocols import Kernel
 
-__all__ = [
-    "COSINE",
-    "EUCLIDEAN",
-    "HAMMING",
-    "ExponentialKernel",
-    "as_kernel",
-    "kernel_of",
-    "shapley",
-    "size_weights",
-    "uniform",
-]
-
-_PIECE = 1024  # masks at once: large arrays in between take longer than the arithmetic
 DISTANCES = {
     "euclidean": "the Euclidean distance",
     "cosine": "the cosine distance",
@@ -68,7 +55,6 @@ class ExponentialKernel:
     theta: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown distance and widths that are not positive, or two of them."""
         check_choice("distance", self.distance, tuple(DISTANCES))
         for name, value in (("width", self.width), ("theta", self.theta)):
             if value is not None:
@@ -96,29 +82,16 @@ class ExponentialKernel:
         return float(default[self.distance] if self.width is None else self.width)
 
     def describe(self, p: int) -> str:
-        """The kernel in words, for p features.
-
-        Examples
-        --------
-        >>> from eblime.kernels import ExponentialKernel
-        >>> ExponentialKernel().describe(16)
-        'exponential kernel on the Euclidean distance, width 3'
-        """
+        """The kernel in words, for p features."""
         width = (
             f"width {self.width_for(p):.4g}" if self.theta is None else f"theta {self.theta:.4g}"
         )
         return f"exponential kernel on {DISTANCES[self.distance]}, {width}"
 
     def _distances(self, masks: FloatArray) -> FloatArray:
-        """Distances from the mask of ones, (N,)."""
         p = masks.shape[1]
         if self.distance == "euclidean":
-            squares = np.empty(len(masks))
-            for start in range(0, len(masks), _PIECE):
-                gaps = 1 - masks[start : start + _PIECE]
-                gaps *= gaps
-                gaps.sum(axis=1, out=squares[start : start + _PIECE])
-            return np.sqrt(squares)
+            return np.asarray(np.sqrt(((1 - masks) ** 2).sum(axis=1)))
         if self.distance == "hamming":
             return np.asarray(np.mean(masks != 1, axis=1))
         length = np.linalg.norm(masks, axis=1) * np.sqrt(p)
@@ -127,15 +100,7 @@ class ExponentialKernel:
 
 
 def uniform(masks: FloatArray) -> FloatArray:
-    """Every mask counts the same, (N, p) -> (N,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.kernels import uniform
-    >>> uniform(np.array([[1.0, 1.0], [1.0, 0.0]]))
-    array([1., 1.])
-    """
+    """Every mask counts the same, (N, p) -> (N,)."""
     return np.ones(len(masks))
 
 
@@ -145,13 +110,6 @@ def shapley(masks: FloatArray) -> FloatArray:
     s is the number of features shown. The weight of the two ends, s = 0 and s = p, is infinite in
     theory, which makes the line exact there. Here it is 1, as in BayesSHAP; `BayesSHAP` makes the
     line exact at both ends.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.kernels import shapley
-    >>> shapley(np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
-    array([1.        , 0.33333333, 0.33333333, 1.        ])
     """
     p = masks.shape[1]
     shown = np.rint(masks.sum(axis=1))
@@ -183,13 +141,7 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
 
 
 def kernel_of(record: Any) -> Kernel | None:
-    """The kernel of a record in a provenance; None for a function of the user.
-
-    Examples
-    --------
-    >>> kernel_of({"name": "ExponentialKernel", "settings": {"distance": "cosine"}}) == COSINE
-    True
-    """
+    """The kernel of a record in a provenance; None for a function of the user."""
     known: dict[Any, Any] = {"uniform": lambda: uniform, "shapley": lambda: shapley}
     known["ExponentialKernel"] = ExponentialKernel
     try:
@@ -203,11 +155,6 @@ def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:
     """The weights of masks that show 0 .. p features, (p + 1,).
 
     Refuses a kernel whose weights depend on more than the number of features shown.
-
-    Examples
-    --------
-    >>> size_weights(None, 2).round(3)
-    array([0.411, 0.641, 1.   ])
     """
     sizes = np.arange(p + 1)
     first = (np.arange(p) < sizes[:, None]).astype(np.float64)

@@ -7,29 +7,14 @@
 
 from __future__ import annotations
 
-from eblime.core.lam import PanelLambda
-from eblime.core.laws import (
-    Draws,
-    DrawsLaw,
-    NormalMixture,
-    NoSpreadError,
-    PointMass,
-    PointValue,
-    normal_law,
-)
-from eblime.core.mixture import Intercept, NoiseVariance
-from eblime.core.ranking import RankBounds
-
-__all__ = [
-    "Draws",
-    "DrawsLaw",
-    "Intercept",
-    "NoSpreadError",
-    "NoiseVariance",
-    "NormalMixture",
-    "PanelLambda",
-    "PointMass",
-    "PointValue",
-    "RankBounds",
-    "normal_law",
-]
+from eblime.core.lam import PanelLambda as PanelLambda
+from eblime.core.laws import Draws as Draws
+from eblime.core.laws import DrawsLaw as DrawsLaw
+from eblime.core.laws import NormalMixture as NormalMixture
+from eblime.core.laws import NoSpreadError as NoSpreadError
+from eblime.core.laws import PointMass as PointMass
+from eblime.core.laws import PointValue as PointValue
+from eblime.core.laws import normal_law as normal_law
+from eblime.core.mixture import Intercept as Intercept
+from eblime.core.mixture import NoiseVariance as NoiseVariance
+from eblime.core.ranking import RankBounds as RankBounds

@@ -17,33 +17,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import ndimage, special
 
 from eblime._checks import check_count, check_level
-from eblime._detection import DetectionCurve, probability_of_detection
-from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.answers import Answers
+from eblime._detection import DetectionCurve as DetectionCurve
+from eblime._detection import probability_of_detection as probability_of_detection
+from eblime._types import BoolArray, FloatArray
 from eblime.core.overall import same_signs, top_features, top_jaccard
-from eblime.methods.ridge import LIME
-
-__all__ = [
-    "DetectionCurve",
-    "Stability",
-    "comprehensiveness",
-    "covered_share",
-    "deletion",
-    "infidelity",
-    "insertion",
-    "max_sensitivity",
-    "pointing_game",
-    "prediction_gap",
-    "probability_of_detection",
-    "relevance_mass",
-    "ridge_interval",
-    "stability",
-    "stability_of",
-    "sufficiency",
-]
 
 Score = Callable[[FloatArray], ArrayLike]  # (n, p) masks -> (n,)
 
@@ -93,8 +72,7 @@ def stability(
     VSI and CSI are the indices of Visani et al. (2022), which lie between 0 and 100 there. VSI is
     the mean over pairs of runs of the share of chosen features that both chose. CSI compares, for
     each feature that at least two runs chose, the intervals of those runs: it is the share of
-    pairs that overlap. Explanations by `LIME`, which has no intervals, get those of a weighted
-    ridge regression; posteriors by LIME alone have a CSI of NaN.
+    pairs that overlap, NaN for point estimates.
 
     Examples
     --------
@@ -115,20 +93,13 @@ def stability(
             f"`explanations` must have the same features; got {sizes[0]} and {sizes[-1]} of them."
         )
     means = np.array([posterior.mean for posterior in posteriors])
-    return stability_of(means, np.array([_interval(run, prob) for run in explanations]), top=top)
+    nothing = np.full((sizes[0], 2), np.nan)
+    ends = [each.interval(prob) if each.has_spread else nothing for each in posteriors]
+    return stability_of(means, np.array(ends), top=top)
 
 
 def stability_of(means: FloatArray, intervals: FloatArray, *, top: int | None = None) -> Stability:
-    """Agreement of m runs by their importances, (m, p), and intervals, (m, p, 2).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.measures import stability_of
-    >>> means = np.array([[3.0, -2.0, 0.1], [2.9, 0.2, 2.0]])
-    >>> stability_of(means, np.stack([means - 0.1, means + 0.1], axis=2), top=2).vsi
-    0.5
-    """
+    """Agreement of m runs by their importances, (m, p), and intervals, (m, p, 2)."""
     m, p = means.shape
     if m < 2:
         raise ValueError(f"`means` must have at least 2 rows, one per run; got {m}.")
@@ -153,49 +124,6 @@ def _coefficient_stability(ends: FloatArray, chosen: BoolArray) -> float:
         pairs = combinations(ends[chosen[:, j], j], 2)
         found.append(np.mean([max(a[0], b[0]) <= min(a[1], b[1]) for a, b in pairs]))
     return float("nan") if np.isnan(ends).any() or not found else float(np.mean(found))
-
-
-def ridge_interval(answers: Answers, *, alpha: float = 1.0, prob: float = 0.95) -> FloatArray:
-    """Confidence intervals of lime's weighted ridge regression, (p, 2).
-
-    With X the centred masks, `sd^2` is the diagonal of `s^2 A X'WX A`, `A = (X'WX + alpha I)^-1`,
-    where s^2 is the weighted residual sum of squares of least squares over N - p - 1.
-
-    Examples
-    --------
-    >>> import eblime
-    >>> from eblime.measures import ridge_interval
-    >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], method="lime")
-    >>> e = explainer.explain("a b")
-    >>> ridge_interval(e.answers).shape
-    (2, 2)
-    """
-    weights, p = answers.weights, answers.n_features
-    x = answers.masks - weights @ answers.masks / weights.sum()
-    y = answers.scores - weights @ answers.scores / weights.sum()
-    root = np.sqrt(weights)
-    fit = np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
-    free = np.count_nonzero(weights) - p - 1
-    if free < 1:
-        return np.full((p, 2), np.nan)
-    s2 = float(weights @ (y - x @ fit) ** 2) / free
-    gram = (x.T * weights) @ x
-    inverse = np.linalg.solve(gram + alpha * np.eye(p), np.eye(p))
-    beta = inverse @ (x.T @ (weights * y))
-    half = special.ndtri((1 + prob) / 2) * np.sqrt(s2 * np.diag(inverse @ gram @ inverse))
-    return np.stack([beta - half, beta + half], axis=1)
-
-
-def _interval(run: Any, prob: float) -> FloatArray:
-    """The intervals of a run, (p, 2); NaN where a point estimate comes without its answers."""
-    posterior = getattr(run, "posterior", run)
-    if posterior.has_spread:
-        found: FloatArray = posterior.interval(prob)
-        return found
-    method = getattr(run, "method", None)
-    if isinstance(method, LIME) and method.intercept == "flat":
-        return ridge_interval(run.answers, alpha=method.alpha, prob=prob)
-    return np.full((posterior.n_features, 2), np.nan)
 
 
 def deletion(explanation: Any, game: Score) -> float:
@@ -268,14 +196,6 @@ def comprehensiveness(explanation: Any, game: Score) -> float:
 
     DeYoung et al. (2020, ERASER): f(x) - f(x without r), averaged over rationales r of the 1, 5,
     10, 20 and 50 % of tokens with the largest importance (rounded up). Larger is better.
-
-    Examples
-    --------
-    >>> import eblime
-    >>> happy = lambda texts: [float("good" in t) for t in texts]
-    >>> e = eblime.TextExplainer(happy).explain("a good film")
-    >>> eblime.measures.comprehensiveness(e, eblime.game(happy, "a good film"))
-    1.0
     """
     return _drop(game, 1 - _rationales(_importances(explanation)))
 
@@ -285,104 +205,8 @@ def sufficiency(explanation: Any, game: Score) -> float:
 
     DeYoung et al. (2020, ERASER): f(x) - f(r alone), averaged over the same rationales as for
     `comprehensiveness`. Smaller is better.
-
-    Examples
-    --------
-    >>> import eblime
-    >>> happy = lambda texts: [float("good" in t) for t in texts]
-    >>> e = eblime.TextExplainer(happy).explain("a good film")
-    >>> eblime.measures.sufficiency(e, eblime.game(happy, "a good film"))
-    0.0
     """
     return _drop(game, _rationales(_importances(explanation)))
-
-
-def prediction_gap(
-    explanation: Any,
-    predict: Callable[[IntArray], ArrayLike],
-    *,
-    top: int,
-    important: bool = True,
-    prediction: float | None = None,
-) -> float:
-    """PGI and PGU: how far the prediction moves when some columns are perturbed.
-
-    OpenXAI (Agarwal et al. 2022): the mean of `|f(x) - f(x')|` over perturbed rows x'. PGI perturbs
-    the `top` columns of the largest absolute importance and keeps the others (larger is better);
-    PGU keeps these and perturbs the others (smaller is better). OpenXAI adds Gaussian noise to
-    numbers; `predict` may also take values from rows of the background, which suits categories.
-
-    Parameters
-    ----------
-    explanation
-        An explanation of a row, or one number per column.
-    predict
-        Scores of the perturbed rows, given the numbers of the columns to perturb.
-    top
-        How many columns are important.
-    important
-        Whether the important columns are perturbed (PGI) or the others (PGU).
-    prediction
-        The score of the row itself; None takes that of the explanation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> slopes = np.array([4.0, 1.0, 3.0])
-    >>> lost = lambda columns: [8 - slopes[columns].sum()]  # a perturbed column loses its slope
-    >>> eblime.measures.prediction_gap(slopes, lost, top=2, prediction=8.0)
-    7.0
-    """
-    importances = _importances(explanation)
-    before = explanation.prediction if prediction is None else prediction
-    order = np.argsort(-np.abs(importances), kind="stable")
-    chosen = order[:top] if important else order[top:]
-    return float(np.mean(np.abs(before - np.asarray(predict(np.sort(chosen))))))
-
-
-def pointing_game(explanation: Any, region: NDArray[np.bool_], *, tolerance: int = 0) -> float:
-    """Whether the pixels of the largest importance lie in a region, (H, W).
-
-    Zhang et al. (2016): a hit if the maximum of the map is within `tolerance` pixels of the region
-    (15 pixels for their photos). The pixels of a superpixel tie; this is the probability of a hit
-    for a point drawn from all pixels with the largest value. Larger is better. In place of an
-    explanation of an image, a map of importances, (H, W), may be given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> heat, region = np.array([[0.0, 1.0, 1.0]]), np.array([[True, True, False]])
-    >>> eblime.measures.pointing_game(heat, region)
-    0.5
-    """
-    near, heat = region, _heat(explanation)
-    if tolerance:
-        rows, columns = np.ogrid[-tolerance : tolerance + 1, -tolerance : tolerance + 1]
-        disc = rows**2 + columns**2 <= tolerance**2
-        near = ndimage.binary_dilation(region, structure=disc)
-    return float(near[heat == heat.max()].mean())
-
-
-def relevance_mass(explanation: Any, region: NDArray[np.bool_]) -> float:
-    """The share of the positive importance that lies in a region, (H, W).
-
-    Arras et al. (2022), relevance mass accuracy: the sum of the relevance in the region over its
-    sum in the whole image; negative relevance counts as zero. 0 where nothing is positive. Larger
-    is better. In place of an explanation of an image, a map of importances, (H, W), may be given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> heat, region = np.array([[1.0, -5.0, 3.0]]), np.array([[True, True, False]])
-    >>> eblime.measures.relevance_mass(heat, region)
-    0.25
-    """
-    positive = np.maximum(_heat(explanation), 0)
-    total = float(positive.sum())
-    return float(positive[region].sum() / total) if total > 0 else 0.0
 
 
 def covered_share(explanation: Any, region: NDArray[np.bool_], *, top: int = 5) -> float:
@@ -406,27 +230,6 @@ def covered_share(explanation: Any, region: NDArray[np.bool_], *, top: int = 5) 
     return float(np.isin(explanation.segments[region], chosen).mean())
 
 
-def max_sensitivity(explanation: Any, nearby: Sequence[Any]) -> float:
-    """The largest change of the importances over inputs near the input.
-
-    Yeh et al. (2019): the maximum of `|a(y) - a(x)|` over inputs y within a small radius of x, by
-    sampling some y; divided by `|a(x)|`, as in captum, because scales differ. `nearby` has the
-    explanations of the sampled inputs. Smaller is better. NaN for importances of zero.
-
-    Examples
-    --------
-    >>> import eblime
-    >>> eblime.measures.max_sensitivity([6.0, 8.0], [[6.0, 9.0], [9.0, 4.0]])
-    0.5
-    """
-    importances = _importances(explanation)
-    size = float(np.linalg.norm(importances))
-    if not size > 0:
-        return float("nan")
-    others = np.array([_importances(one) for one in nearby])
-    return float(np.linalg.norm(others - importances, axis=1).max() / size)
-
-
 def _importances(explanation: Any) -> FloatArray:
     """The posterior means of an explanation or a posterior, or the numbers themselves, (p,)."""
     posterior = getattr(explanation, "posterior", explanation)
@@ -434,14 +237,7 @@ def _importances(explanation: Any) -> FloatArray:
     return np.asarray(posterior if mean is None or callable(mean) else mean)  # arrays have mean()
 
 
-def _heat(explanation: Any) -> FloatArray:
-    """The importance of each pixel, (H, W)."""
-    segments = getattr(explanation, "segments", None)
-    return np.asarray(explanation) if segments is None else _importances(explanation)[segments]
-
-
 def _scores(game: Score, masks: FloatArray) -> FloatArray:
-    """The scores of masks as floats, (n,)."""
     return np.asarray(game(masks), dtype=np.float64)
 
 
@@ -454,7 +250,6 @@ def _steps(importances: FloatArray) -> FloatArray:
 
 
 def _area(game: Score, masks: FloatArray) -> float:
-    """The trapezoid rule over equal steps on [0, 1]."""
     scores = _scores(game, masks)
     return float((scores[:-1] + scores[1:]).mean() / 2)
 
@@ -466,5 +261,4 @@ def _rationales(importances: FloatArray) -> FloatArray:
 
 
 def _drop(game: Score, masks: FloatArray) -> float:
-    """The mean drop of the score from the whole input to masks."""
     return float(np.mean(_scores(game, np.ones((1, masks.shape[1]))) - _scores(game, masks)))

@@ -41,8 +41,6 @@ from eblime.core.spectrum import effective_size
 from eblime.core.student import StudentLaw, summarise
 from eblime.protocols import Law, ScalarLaw
 
-__all__ = ["Posterior"]
-
 _MANY = 100  # features, above which the draws of a ranking are not all made
 _BLOCK = 1 << 21  # numbers ranked at once
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
@@ -96,19 +94,6 @@ class Posterior:
         Without an intercept among the extras, the one that fits best is used for R^2. The law does
         not say how the method would predict an answer that it has not seen, so that `r2_held_out`
         is None, and tables call their R^2 "in-sample".
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> from eblime.answers import Answers
-        >>> from eblime.laws import normal_law
-        >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-        >>> answers = Answers(masks=masks, scores=masks @ [1.0, -0.2], weights=np.ones(4))
-        >>> law = normal_law(np.array([1.0, -0.2]), np.diag([0.01, 0.04]))
-        >>> post = eblime.Posterior.from_law(law, answers, method="by hand")
-        >>> round(post.r2, 3), post.ess
-        (1.0, 4.0)
         """
         known = dict(extras or {})
         scores, weights = answers.scores, answers.weights
@@ -231,31 +216,11 @@ class Posterior:
         return self.law.prob_positive()
 
     def order(self) -> IntArray:
-        """Features by the size of their means, the largest first, shape (p,).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-        >>> eblime.fit(masks, masks @ [1.0, -2.0]).order()
-        array([1, 0])
-        """
+        """Features by the size of their means, the largest first, shape (p,)."""
         return np.argsort(-np.abs(self.mean), kind="stable")
 
     def select(self, features: IntArray) -> Posterior:
-        """The posterior of some features, by number; a few of thousands take the time of a few.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-        >>> post = eblime.fit(masks, masks @ [1.0, -2.0])
-        >>> first = post.select(post.order()[:1])
-        >>> first.mean.round(), first.interval().shape
-        (array([-2.]), (1, 2))
-        """
+        """The posterior of some features, by number; a few of thousands take the time of a few."""
         return replace(self, law=select_features(self.law, np.asarray(features, dtype=np.intp)))
 
     def with_fixed(self, fixed: BoolArray | None) -> Posterior:
@@ -280,18 +245,7 @@ class Posterior:
         return {"sd": sd, "low": low, "high": high, "prob_positive": positive}
 
     def prob_greater(self) -> FloatArray:
-        """P(beta_i > beta_j), shape (p, p), with one half on the diagonal.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> rng = np.random.default_rng(0)
-        >>> masks = rng.integers(0, 2, size=(100, 3))
-        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
-        >>> float(post.prob_greater()[0, 2].round(3))
-        1.0
-        """
+        """P(beta_i > beta_j), shape (p, p), with one half on the diagonal."""
         return self.law.prob_greater()
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
@@ -345,18 +299,7 @@ class Posterior:
     def rank_probability(
         self, by: str = "abs", *, n_draws: int = 10_000, rng: RNGLike = 0
     ) -> FloatArray:
-        """P(rank of feature j = r + 1) at [j, r], shape (p, p), from i.i.d. draws.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> rng = np.random.default_rng(0)
-        >>> masks = rng.integers(0, 2, size=(100, 3))
-        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
-        >>> post.rank_probability().round(1)[2]  # the third feature is last
-        array([0., 0., 1.])
-        """
+        """P(rank of feature j = r + 1) at [j, r], shape (p, p), from i.i.d. draws."""
         return rank_frequencies(self._ranks(by, n_draws, rng))
 
     def ranking(
@@ -417,9 +360,10 @@ class Posterior:
 
     def __repr__(self) -> str:
         """One line: what was fitted, to how much, how well."""
+        held_out = None if self.r2_held_out is None else f"{self.r2_held_out:.3f}"
         return (
             f"Posterior(method={self.method!r}, n_features={self.n_features}, "
-            f"n_masks={self.n_masks}, r2={self.r2:.3f}, r2_held_out={_short(self.r2_held_out)}, "
+            f"n_masks={self.n_masks}, r2={self.r2:.3f}, r2_held_out={held_out}, "
             f"ess={self.ess:.1f})"
         )
 
@@ -439,7 +383,6 @@ class Posterior:
         return rank_draws(generator, self._draws(generator, n_draws), by)
 
     def _draws(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draws for rankings: of a copula without those of lambda and sigma^2."""
         copula = copula_of(self.law)
         return self.law.draw(rng, n).beta if copula is None else copula.draw(rng, n)
 
@@ -448,8 +391,3 @@ def _parts(n: int, p: int, blocks: int = 1) -> list[slice]:
     """Rows of an (n, p) array, divided so that no part is large."""
     step = max(1, blocks * _BLOCK // p)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-def _short(value: float | None) -> str:
-    """A number with three decimals, or None."""
-    return "None" if value is None else f"{value:.3f}"

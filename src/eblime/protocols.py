@@ -10,7 +10,6 @@ Answers (masks, scores, weights, ends) --Method--> Posterior --Stop?--> next rou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("ALL_HIDDEN", "INPUT_ITSELF", "Composite", "Design", "Kernel", "Law", "MaskDesign"),
-    *("MeanBatch", "Method", "Model", "Neighbourhood", "RenderedScene", "RenderingModel"),
+    *("MeanBatch", "Method", "Model", "Neighbourhood", "RenderedScene"),
     *("ScalarLaw", "Scene", "Stop", "Subject"),
 ]
 
@@ -142,17 +141,7 @@ class Composite(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeanBatch:
-    """A batch whose scores are means over groups of inputs that follow each other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.protocols import MeanBatch
-    >>> batch = MeanBatch(inputs=["a", "b", "c"], sizes=np.array([2, 1]))
-    >>> batch.means(np.array([[1.0], [3.0], [5.0]]))
-    array([[2.],
-           [5.]])
-    """
+    """A batch whose scores are means over groups of inputs that follow each other."""
 
     inputs: Any  # what the model gets
     sizes: IntArray  # (n,) how many inputs each group has
@@ -177,20 +166,6 @@ class Model(Protocol):
 
     def __call__(self, batch: Any) -> Any:
         """Score a batch."""
-
-
-@runtime_checkable
-class RenderingModel(Protocol):
-    """A model that renders composites itself, for example on a GPU, so that only masks travel."""
-
-    def scorer(self, scene: Composite) -> AbstractContextManager[Any]:
-        """Open the model for one scene; changes to the model are undone on exit.
-
-        The context has `launch(masks)`, the scores (n, outputs): an array, or an object with a
-        `shape` that can be indexed and becomes an array, which waits for a GPU; and the attributes
-        `overlaps` (whether a batch may be launched while another runs) and `sizes` (batch sizes
-        worth trying, increasing).
-        """
 
 
 MaskDesign = Callable[[np.random.Generator, int, int], "FloatArray | Proposal"]  # rng, n_masks, p

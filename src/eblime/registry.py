@@ -30,21 +30,7 @@ if TYPE_CHECKING:
     from eblime.domains.record import Domain
     from eblime.protocols import Kernel
 
-__all__ = ["Kind", "find", "get", "names", "of_domain", "refresh", "register", "resolve"]
-
-Kind = Literal[
-    "methods",
-    "designs",
-    "kernels",
-    "domains",
-    "plots",
-    "run_plots",
-    "systems",
-    "displays",
-    "explainers",
-    "views",
-    "commands",
-]
+__all__ = ["find", "get", "names", "of_domain", "refresh", "register", "resolve"]
 
 _DOMAINS = ("image", "tabular", "text", "prompt", "signal", "volume")
 _BUILT_IN: Mapping[str, dict[str, str]] = {
@@ -60,9 +46,8 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     },
     "designs": {
         "bernoulli": "eblime.designs.masks:bernoulli",
+        "orthogonal": "eblime.designs.arrays:orthogonal",
         "paired": "eblime.designs.masks:paired",
-        "screening": "eblime.designs.masks:screening",
-        "stratified": "eblime.designs.masks:stratified",
         "leverage": "eblime.designs.masks:leverage",
         "focused": "eblime.family.focused:Focused",
         "exhaustive": "eblime.designs.masks:exhaustive",
@@ -112,47 +97,31 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "interactions": "eblime.plot.maps:interaction_map",
         "detection": "eblime.plot.charts:detection",
     },
-    # by domain: `explainers.image.ImageExplainer`, `reporting.views.image_view`, `cli.image`
+    # by domain: `explainers.image.ImageExplainer`, `reporting.views.image_view`, `cli.kinds.IMAGE`
     "explainers": {
         name: f"eblime.explainers.{name}:{name.capitalize()}Explainer" for name in _DOMAINS
     },
     "views": {  # the page of a row shows its table alone
         name: f"eblime.reporting.views:{name}_view" for name in _DOMAINS if name != "tabular"
     },
-    "commands": {name: f"eblime.cli.{name}:COMMAND" for name in _DOMAINS},
-}
-_PLOTS_OF: Mapping[str, tuple[str, ...]] = {  # the domains of plots that do not draw all
-    "map": ("image",),
-    "values": ("tabular",),
-    "text": ("text", "prompt"),
-    "signal": ("signal",),
-    **dict.fromkeys(("slices", "projections"), ("volume",)),
+    "commands": {name: f"eblime.cli.kinds:{name.upper()}" for name in _DOMAINS},
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
 
-def names(kind: Kind) -> tuple[str, ...]:
-    """All known names of a kind: built in, added, and from installed packages.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> "paired" in registry.names("designs")
-    True
-    """
+def names(kind: str) -> tuple[str, ...]:
+    """All known names of a kind: built in, added, and from installed packages."""
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
 @overload
-def find(kind: Literal["domains"], name: object, domain: str | None = None) -> Domain: ...
+def find(kind: Literal["domains"], name: object) -> Domain: ...
 @overload
-def find(kind: Literal["kernels"], name: object, domain: str | None = None) -> Kernel: ...
+def find(kind: Literal["kernels"], name: object) -> Kernel: ...
 @overload
-def find(kind: Kind, name: object, domain: str | None = None) -> Any: ...
-def find(kind: Kind, name: object, domain: str | None = None) -> Any:
+def find(kind: str, name: object) -> Any: ...
+def find(kind: str, name: object) -> Any:
     """The object of that name; an unknown name is refused with the known ones listed.
-
-    Of plots, those are listed that can draw an explanation of the domain.
 
     Examples
     --------
@@ -167,26 +136,17 @@ def find(kind: Kind, name: object, domain: str | None = None) -> Any:
             return _import(_BUILT_IN[kind][name])
         if name in _entry_points(kind):
             return _entry_points(kind)[name].load()
-    plots = _PLOTS_OF if kind == "plots" and domain is not None else {}
-    usable = [known for known in names(kind) if domain in plots.get(known, (domain,))]
-    listed = ", ".join(map(repr, usable))
+    listed = ", ".join(map(repr, names(kind)))
     setting = "kind" if kind in ("plots", "run_plots") else kind.removesuffix("s")
     raise ValueError(f"`{setting}` must be one of {listed}; got {name!r:.60}.")
 
 
-def get(kind: Kind, name: str) -> Any | None:
-    """The object of that name, or None if no such name is known.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> registry.get("designs", "coin") is None
-    True
-    """
+def get(kind: str, name: str) -> Any | None:
+    """The object of that name, or None if no such name is known."""
     return find(kind, name) if name in names(kind) else None
 
 
-def register(kind: Kind, name: str, value: Any) -> None:
+def register(kind: str, name: str, value: Any) -> None:
     """Add a name for this process; built-in names cannot be replaced.
 
     Worker processes do not know it: a package that should work there declares an entry point.
@@ -205,46 +165,22 @@ def register(kind: Kind, name: str, value: Any) -> None:
 
 
 def refresh() -> None:
-    """Look for entry points again, after packages were installed while Python was running.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> registry.refresh()
-    >>> "lime" in registry.names("methods")
-    True
-    """
+    """Look for entry points again, after packages were installed while Python was running."""
     _entry_points.cache_clear()
 
 
 def resolve(found: Any) -> Any:
-    """The object at "module:name"; anything that is not a string is returned as it is.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> registry.resolve("eblime:LIME").__name__
-    'LIME'
-    """
+    """The object at "module:name"; anything that is not a string is returned as it is."""
     return _import(found) if isinstance(found, str) else found
 
 
 def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any | None:
-    """A part of a `Domain`: the one that its record names, or the built-in one; None without.
-
-    Examples
-    --------
-    >>> from eblime import registry
-    >>> registry.of_domain(registry.find("domains", "text"), "view").__name__
-    'text_view'
-    """
-    kind: Any = f"{part}s"
-    return resolve(getattr(domain, part)) or get(kind, domain.name)
+    """A part of a `Domain`: the one that its record names, or the built-in one; None without."""
+    return resolve(getattr(domain, part)) or get(f"{part}s", domain.name)
 
 
 @lru_cache(maxsize=1024)
 def _import(path: str) -> Any:
-    """The object at `module:name`."""
     module, _, name = path.partition(":")
     found: Any = import_module(module)
     for part in name.split("."):
@@ -254,5 +190,4 @@ def _import(path: str) -> Any:
 
 @lru_cache(maxsize=8)
 def _entry_points(kind: str) -> dict[str, metadata.EntryPoint]:
-    """Entry points of other packages, by name."""
     return {entry.name: entry for entry in metadata.entry_points(group=f"eblime.{kind}")}

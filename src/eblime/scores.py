@@ -1,37 +1,30 @@
 """Scores of detectors and of networks that label pixels: one number per image.
 
-`Box` and `Region` are targets, as a label is: `explain(image, target=Box("car"))`. What the model
-returns is read in one of several forms, which is found from its answer to the input itself.
+`Box` and `Region` are targets, as a label is: `explain(image, target=Box("car"))`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._checks import as_floats, check_choice
-from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.models.conversion import activate, default_output, descends, entries_of, on_cpu
+from eblime._checks import as_floats, check_choice, check_count
+from eblime._types import BoolArray, FloatArray
+from eblime.models.conversion import activate, default_output, entries_of, on_cpu
 
 __all__ = ["Box", "Region"]
 
 _ACTIVATIONS = ("auto", "softmax", "sigmoid", "none")
 _TEXT = re.compile(r"(box|region):(.+?)(?::([-+\d.e,\s]+))?")
-_WORDS = (  # in the names of parts with boxes, scores and labels
-    ("box",),
-    ("score", "conf", "prob"),
-    ("label", "class", "categor"),
-)
 _FORMS = (
     "a list with a dictionary of `boxes`, `scores` and `labels` for each image, as torchvision's; "
-    "arrays (n, M, 4) of boxes, (n, M) of scores and (n, M) of classes, or (n, M, K) of the scores "
-    "of all classes, in a tuple or a dictionary; or one array (n, M, 6) of x0, y0, x1, y1, score "
-    "and class"
+    "arrays (n, M, 4) of boxes, (n, M) of scores and (n, M) of whole numbers, the classes, in a "
+    "tuple or a dictionary; or one array (n, M, 6) of x0, y0, x1, y1, score and class"
 )
 Find = Callable[[str | int], int]  # from a label to the number of its class
 
@@ -75,16 +68,15 @@ class Box:
     box: tuple[float, float, float, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse anything but a label and four numbers in order."""
         _check_label(self.label)
         if self.box is None:
             return
         corners = as_floats("box", self.box)
-        if corners.shape != (4,) or not np.isfinite(corners).all():
-            raise ValueError(f"`box` must be four numbers, (x0, y0, x1, y1); got {self.box!r:.80}.")
-        if not (corners[0] < corners[2] and corners[1] < corners[3]):
+        rises = corners.shape == (4,) and (corners[:2] < corners[2:]).all()
+        if not (rises and np.isfinite(corners).all()):
             raise ValueError(
-                f"`box` must be (x0, y0, x1, y1) with x0 < x1 and y0 < y1; got {self.box!r:.80}."
+                "`box` must be four numbers, (x0, y0, x1, y1) with x0 < x1 and y0 < y1; got "
+                f"{self.box!r:.80}."
             )
         object.__setattr__(self, "box", tuple(corners.tolist()))
 
@@ -116,57 +108,27 @@ class Box:
                 f"rows (y); got {self.box}."
             )
 
-    @classmethod
-    def best(cls, output: Any, label: str | int, number: int | None = None) -> Box:
-        """The detector's own box of a label with the highest confidence.
-
-        Parameters
-        ----------
-        output
-            What the detector returned for one image.
-        label
-            Name or number of the class.
-        number
-            Number of the class in the output, if the label is a name.
-        """
-        wanted = label if number is None else number
-        found = _detections(output, 1, _find_form(output))[0]
-        boxes, chances = found.of(wanted)
-        if not chances.size or chances.max() <= 0:
-            known = "" if found.labels is None else np.unique(found.labels).tolist()[:8]
-            also = f"; it found boxes of {', '.join(map(repr, known))}" if known else ""
-            raise ValueError(f"The detector finds no box of {label!r} in the input{also}.")
-        return cls(label, tuple(boxes[chances.argmax()].tolist()))
-
-    def settle(self, output: Any, shape: tuple[int, ...], find: Find) -> tuple[Score, Any, Any]:
-        """The score with its box, its class and the form of the output, from that of the input."""
-        form = _find_form(output)
-        found = _detections(output, 1, form)[0]
+    def settle(self, output: Any, shape: tuple[int, ...], find: Find) -> tuple[Score, Any]:
+        """The score with its box, and its class in the output, from the output for the input."""
+        (found,) = _detections(output, 1)
         _check_pixels(found.boxes, shape)
-        names = found.labels is not None and found.labels.dtype.kind in "USO"
-        wanted: Any = str(self.label) if names else find(self.label)
-        if found.labels is None and wanted >= found.scores.shape[1]:
-            raise ValueError(
-                f"`label` must be one of the detector's {found.scores.shape[1]} classes; got class "
-                f"{wanted}."
-            )
+        named = found.labels.dtype.kind in "USO"
+        wanted: Any = str(self.label) if named else find(self.label)
         if self.box is not None:
-            return self, wanted, form
-        best = Box.best(output, self.label, None if names else wanted)
-        assert best.box is not None
+            return self, wanted
+        boxes, chances = found.of(wanted)
+        if not chances.max(initial=0) > 0:
+            known = ", ".join(map(repr, np.unique(found.labels).tolist()[:8]))
+            also = f"; it found boxes of {known}" if known else ""
+            raise ValueError(f"The detector finds no box of {self.label!r} in the input{also}.")
         high = (shape[1], shape[0]) * 2  # a detector may draw its box a little beyond the edge
-        inside = tuple(min(max(part, 0.0), most) for part, most in zip(best.box, high, strict=True))
-        return Box(self.label, inside), wanted, form  # type: ignore[arg-type]
+        best = np.clip(boxes[chances.argmax()], 0, high)
+        return Box(self.label, tuple(best.tolist())), wanted
 
-    def read(self, output: Any, n: int, wanted: Any, form: Any) -> FloatArray:
+    def read(self, output: Any, n: int, wanted: Any) -> FloatArray:
         """The scores of n images, (n,)."""
-        every = [found.of(wanted) for found in _detections(output, n, form)]
-        box = np.array(self.box)
+        every, box = [found.of(wanted) for found in _detections(output, n)], np.array(self.box)
         return np.array([(overlap(b, box) * c).max(initial=0.0) for b, c in every], np.float64)
-
-    def plain(self) -> dict[str, Any]:
-        """As plain values, which a scene keeps."""
-        return {"kind": "box", "label": self.label, "box": list(self.box or ())}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,7 +170,6 @@ class Region:
     activation: str = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse anything but a label, zeros and ones, and a known activation."""
         _check_label(self.label)
         check_choice("activation", self.activation, _ACTIVATIONS)
         if self.mask is None:
@@ -249,7 +210,7 @@ class Region:
                 f"`mask` must have the size of the image, {shape}; got {self.mask.shape}."
             )
 
-    def settle(self, output: Any, shape: tuple[int, ...], find: Find) -> tuple[Score, Any, Any]:
+    def settle(self, output: Any, shape: tuple[int, ...], find: Find) -> tuple[Score, Any]:
         """The score with its mask and activation, and its class, from the output for the input."""
         maps = np.asarray(on_cpu(_maps(output, 1, shape)), dtype=np.float64)
         number, classes = find(self.label), maps.shape[1]
@@ -264,31 +225,24 @@ class Region:
             chances = bool(maps.min() >= 0 and maps.max() <= 1)
             found = "none" if chances else "softmax" if classes > 1 else "sigmoid"
         if self.mask is not None:
-            return replace(self, activation=found), number, None
+            return replace(self, activation=found), number
         own = maps[0].argmax(axis=0) == number
         if classes == 1:
             own = maps[0, 0] > (0 if found == "sigmoid" else 0.5)
         if not own.any():
             raise ValueError(f"The network finds {self.label!r} nowhere in the input; give `mask`.")
-        return Region(self.label, _resize(own, shape), found), number, None
+        return Region(self.label, _resize(own, shape), found), number
 
-    def read(self, output: Any, n: int, wanted: int, form: Any) -> Any:
-        """The scores of n images, (n,), on the device of the output."""
+    def read(self, output: Any, n: int, wanted: int) -> FloatArray:
+        """The scores of n images, (n,)."""
         maps = _maps(output, n, self.mask.shape)
-        where: Any = np.flatnonzero(_resize(self.mask, tuple(maps.shape[2:])))
+        where = np.flatnonzero(_resize(self.mask, tuple(maps.shape[2:])))
         if not where.size:
             raise ValueError(f"The region has no pixel in the map of size {tuple(maps.shape[2:])}.")
-        if descends(maps, "torch", "Tensor"):
-            import torch
-
-            where, maps = torch.from_numpy(where).to(maps.device), maps.float()
+        maps = maps.float() if hasattr(maps, "float") else maps  # a tensor, maybe of half precision
         inside = maps.reshape(n, maps.shape[1], -1)[:, :, where]
-        return activate(inside, self.activation)[:, wanted].mean(-1)
-
-    def plain(self) -> dict[str, Any]:
-        """As plain values, which a scene keeps."""
-        found = {"kind": "region", "label": self.label, "activation": self.activation}
-        return {**found, "mask": np.asarray(self.mask).astype(np.uint8)}
+        scores = activate(inside, self.activation)[:, wanted].mean(-1)
+        return np.asarray(on_cpu(scores), dtype=np.float64)
 
 
 Score = Box | Region
@@ -298,11 +252,6 @@ def parse_score(target: Any) -> Any:
     """A target that is the text of a score, such as "box:car:10,20,60,80", as that score.
 
     Other targets are returned as they are.
-
-    Examples
-    --------
-    >>> parse_score("box:car:10,20,60,80"), parse_score("box:car"), parse_score("car")
-    (Box(label='car', box=(10.0, 20.0, 60.0, 80.0)), Box(label='car', box=None), 'car')
     """
     found = _TEXT.fullmatch(target) if isinstance(target, str) else None
     if found is None:
@@ -310,20 +259,21 @@ def parse_score(target: Any) -> Any:
     kind, label, numbers = found.groups()
     if kind == "region":
         return Region(label if numbers is None else f"{label}:{numbers}")
-    try:
-        corners: Any = numbers and tuple(float(part) for part in numbers.split(","))
-        return Box(label, corners)
-    except ValueError as error:
-        raise ValueError(
-            f"`target` must be box:LABEL or box:LABEL:x0,y0,x1,y1; got {target!r}: {error}"
-        ) from error
+    return Box(label, numbers and tuple(map(float, numbers.split(","))))  # type: ignore[arg-type]
 
 
-def restore_score(stored: Mapping[str, Any]) -> Score:
-    """A score from the plain values that a scene keeps."""
-    if stored["kind"] == "box":
-        return Box(stored["label"], tuple(stored["box"]))
-    return Region(stored["label"], stored["mask"], stored["activation"])
+def score_record(score: Score) -> dict[str, Any]:
+    """A score as plain values, which a scene keeps."""
+    found = {entry.name: getattr(score, entry.name) for entry in fields(score)}
+    if isinstance(score, Box):
+        return {"kind": "box", **found, "box": list(score.box or ())}
+    return {"kind": "region", **found, "mask": np.asarray(score.mask).astype(np.uint8)}
+
+
+def restore_score(record: Mapping[str, Any]) -> Score:
+    """A score from its record."""
+    settings = dict(record)
+    return (Box if settings.pop("kind") == "box" else Region)(**settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,27 +282,15 @@ class Reader:
 
     scores: tuple[Score, ...]
     classes: tuple[Any, ...]  # of each score, as the output has it
-    forms: tuple[Any, ...]  # how the output is read for each
 
-    def __call__(self, output: Any, n: int) -> Any:
-        """The scores, on the device of the output if that is a map."""
-        every = zip(self.scores, self.classes, self.forms, strict=True)
-        columns = [score.read(output, n, wanted, form) for score, wanted, form in every]
-        if any(descends(column, "torch", "Tensor") for column in columns):
-            import torch
-
-            return torch.stack([torch.as_tensor(column) for column in columns], dim=1)
-        return np.stack(columns, axis=1)
+    def __call__(self, output: Any, n: int) -> FloatArray:
+        """The scores, (n, scores)."""
+        every = zip(self.scores, self.classes, strict=True)
+        return np.stack([score.read(output, n, wanted) for score, wanted in every], axis=1)
 
 
 def overlap(boxes: FloatArray, box: FloatArray) -> FloatArray:
-    """Intersection over union of each of (M, 4) boxes with one, (M,).
-
-    Examples
-    --------
-    >>> overlap(np.array([[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]), np.array([0, 0, 2, 2]))
-    array([1.        , 0.33333333, 0.        ])
-    """
+    """Intersection over union of each of (M, 4) boxes with one, (M,)."""
     low, high = np.maximum(boxes[:, :2], box[:2]), np.minimum(boxes[:, 2:], box[2:])
     common = np.clip(high - low, 0, None).prod(axis=1)
     areas = np.clip(boxes[:, 2:] - boxes[:, :2], 0, None).prod(axis=1)
@@ -360,14 +298,11 @@ def overlap(boxes: FloatArray, box: FloatArray) -> FloatArray:
 
 
 def _check_label(label: Any) -> None:
-    """Refuse a label that is neither a name nor a number >= 0."""
-    whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool) and label >= 0
-    if not (whole or (isinstance(label, str) and label)):
-        raise TypeError(f"`label` must be a name or a whole number >= 0; got {label!r:.60}.")
+    if not (isinstance(label, str) and label):
+        check_count("label", label, minimum=0)
 
 
 def _check_pixels(boxes: FloatArray, shape: tuple[int, ...]) -> None:
-    """Refuse boxes that are not (x0, y0, x1, y1) in pixels."""
     real = boxes[(boxes != 0).any(axis=1)]  # without padding
     wrong = real[(real[:, :2] > real[:, 2:]).any(axis=1)]
     if len(real) and real.max() <= 1 < min(shape) - 1:
@@ -383,70 +318,29 @@ class _Detections(NamedTuple):
     """What a detector finds in one image."""
 
     boxes: FloatArray  # (M, 4)
-    scores: FloatArray  # (M,), or (M, K) of every class
-    labels: NDArray[Any] | None  # (M,); None if the scores are of every class
+    scores: FloatArray  # (M,)
+    labels: NDArray[Any]  # (M,)
 
     def of(self, wanted: Any) -> tuple[FloatArray, FloatArray]:
         """The boxes of a class and their confidences."""
-        if self.labels is None:
-            return self.boxes, self.scores[:, wanted]
         own = self.labels == wanted
         return self.boxes[own], self.scores[own]
 
 
-_Form = tuple[Any, Any, Any] | None  # keys of boxes, scores, labels; None if all are in one table
-
-
-def _find_form(output: Any) -> _Form:
-    """The form of a detector's output for one image."""
-    one = isinstance(output, (list, tuple)) and len(output) == 1
-    first = output[0] if one else output
-    if _shape(first)[-1:] == (6,) and len(_shape(first)) in (2, 3):
-        return None
-    return _roles(first if isinstance(first, Mapping) else entries_of(output, None))
-
-
-def _roles(parts: Mapping[Any, Any]) -> _Form:
-    """Which part is which: by name, else by shape and type."""
-    boxes, scores, labels = (
-        [key for key in parts if any(word in str(key).lower() for word in words)]
-        for words in _WORDS
-    )
-    if len(boxes) == len(scores) == 1:
-        return boxes[0], scores[0], (*labels, None)[0]
-    boxes = [key for key, part in parts.items() if _shape(part)[-1:] == (4,)]
-    if len(boxes) == 1:
-        count = _shape(parts[boxes[0]])[-2]
-        rest = [key for key in parts if key != boxes[0] and count in _shape(parts[key])]
-        rest.sort(key=lambda key: _wholeness(parts[key]))
-        if rest and _wholeness(parts[rest[0]]) < 2:
-            return boxes[0], rest[0], (*rest[1:], None)[0]
-    known = ", ".join(f"{key!r} of shape {_shape(part)}" for key, part in parts.items())
-    raise ValueError(f"The detector must return {_FORMS}. It returned {known or 'nothing'}.")
-
-
-def _wholeness(part: Any) -> int:
-    """How far a part looks like labels: 0 has fractions, 1 has whole floats, 2 are numbers."""
-    values = np.asarray(on_cpu(part))
-    return 2 if values.dtype.kind in "iuUSO" else int((values == np.rint(values)).all())
-
-
-def _detections(output: Any, n: int, form: _Form) -> list[_Detections]:
-    """What a detector finds in each of n images."""
+def _detections(output: Any, n: int) -> list[_Detections]:
     several = isinstance(output, (list, tuple))
-    if form is None:
-        tables = list(output) if several or len(_shape(output)) == 3 else [output]
+    parts = entries_of(output, None)
+    if several and all(isinstance(record, Mapping) for record in output):
+        found = [_one(*_roles(record)) for record in output]
+    elif all(_shape(part)[-1:] in ((6,), (0,)) for part in parts.values()):
+        tables = output if several or len(_shape(output)) == 3 else [output]
         rows = [np.asarray(on_cpu(table), dtype=np.float64).reshape(-1, 6) for table in tables]
         found = [_one(table[:, :4], table[:, 4], table[:, 5]) for table in rows]
-    elif several and all(isinstance(record, Mapping) for record in output):
-        found = [_one(*(record.get(key) for key in form)) for record in output]
     else:
-        parts: Any = entries_of(output, None)
-        boxes, scores, labels = (parts.get(key) for key in form)
-        if not isinstance(boxes, (list, tuple)) and len(_shape(boxes)) == 2:
-            boxes, scores, labels = [boxes], [scores], None if labels is None else [labels]
-        names = [None] * len(boxes) if labels is None else labels
-        found = [_one(*parts) for parts in zip(boxes, scores, names, strict=True)]
+        arrays = _roles(parts)
+        if len(_shape(arrays[0])) == 2:  # of one image
+            arrays = tuple(part[None] for part in arrays)
+        found = [_one(*one) for one in zip(*arrays, strict=True)]
     if len(found) != n:
         raise ValueError(
             f"The detector must return the boxes of each of the {n} images of a batch; it returned "
@@ -456,17 +350,22 @@ def _detections(output: Any, n: int, form: _Form) -> list[_Detections]:
     return found
 
 
+def _roles(parts: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Boxes, scores and labels: by name, else by the boxes' shape and the labels' type."""
+    if {"boxes", "scores", "labels"} <= parts.keys():
+        return parts["boxes"], parts["scores"], parts["labels"]
+    boxes = [part for part in parts.values() if _shape(part)[-1:] == (4,)]
+    rest = [on_cpu(part) for part in parts.values() if _shape(part)[-1:] != (4,)]
+    if len(boxes) == 1 and len(rest) == 2:
+        return boxes[0], *sorted(rest, key=lambda part: np.asarray(part).dtype.kind != "f")
+    known = ", ".join(f"{key!r} of shape {_shape(part)}" for key, part in parts.items())
+    raise ValueError(f"The detector must return {_FORMS}. It returned {known or 'nothing'}.")
+
+
 def _one(boxes: Any, scores: Any, labels: Any) -> _Detections:
-    """What is found in one image, as arrays."""
     corners, chances = (np.asarray(on_cpu(part), dtype=np.float64) for part in (boxes, scores))
-    names = None if labels is None else np.asarray(on_cpu(labels)).ravel()
-    count = corners.size // 4
-    chances = chances.T if chances.ndim == 2 and len(chances) != count else chances
-    if names is None:
-        fits = chances.ndim == 2 and len(chances) == count
-    else:
-        fits = chances.shape == names.shape == (count,)
-    if corners.size != 4 * count or not fits:
+    names, count = np.asarray(on_cpu(labels)).ravel(), corners.size // 4
+    if corners.size != 4 * count or not chances.shape == names.shape == (count,):
         raise ValueError(
             "The detector must return boxes of four numbers, (x0, y0, x1, y1), with one score and "
             f"one label per box; it returned boxes of shape {corners.shape}, scores of shape "
@@ -496,11 +395,9 @@ def _maps(output: Any, n: int, shape: tuple[int, ...]) -> Any:
 
 def _resize(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:
     """A mask at another resolution: each pixel has the nearest value."""
-    for axis, (old, new) in enumerate(zip(mask.shape, shape, strict=True)):
-        if old != new:
-            places: IntArray = ((np.arange(new) + 0.5) * old / new).astype(np.intp)
-            mask = mask.take(places, axis=axis)
-    return mask
+    sizes = zip(mask.shape, shape, strict=True)
+    places = [((np.arange(new) + 0.5) * old / new).astype(np.intp) for old, new in sizes]
+    return mask[np.ix_(*places)]
 
 
 def _shape(value: Any) -> tuple[int, ...]:

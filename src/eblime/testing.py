@@ -27,15 +27,6 @@ from eblime.protocols import INPUT_ITSELF, Kernel, Law, MeanBatch, Method, Rende
 from eblime.results.explanation import Explanation
 from eblime.results.storage import load
 
-__all__ = [
-    "check_design",
-    "check_domain",
-    "check_kernel",
-    "check_law",
-    "check_method",
-    "check_plot",
-]
-
 _LEVELS = np.array([0.01, 0.3, 0.5, 0.8, 0.99])
 _MASKS, _FEATURES = 100, 7  # of a design
 
@@ -147,7 +138,6 @@ def _all_masks(design: Any) -> FloatArray:
 
 
 def _masks_and_weights(wanted: Any) -> tuple[FloatArray, FloatArray]:
-    """What a design returned. Masks without weights count as drawn evenly, so they must vary."""
     if isinstance(wanted, Proposal):
         masks, weights = wanted.masks, wanted.sampling_weights
         fits = weights.shape == (len(masks),) and bool((weights >= 0).all())
@@ -236,7 +226,6 @@ def _check_neighbourhood(subject: Subject, *, by_masks: bool) -> None:
 
 
 def _check_explanation(e: Explanation) -> None:
-    """It can be printed, exported, shown, saved and loaded."""
     with tempfile.TemporaryDirectory() as folder:
         loaded = load(e.save(Path(folder) / "e.eblime"))
     _require(loaded.method == e.method, f"a file must keep {e.method!r}; got {loaded.method!r}")
@@ -285,6 +274,5 @@ def check_plot(kind: str, explanations: Iterable[Explanation]) -> None:
 
 
 def _require(holds: Any, message: str) -> None:
-    """Fail unless the condition holds, everywhere if it is an array."""
     if not np.all(holds):
         raise AssertionError(f"{message}.")

@@ -90,7 +90,7 @@ def stored_answers() -> None:
         read = min(time_job(lambda: explainer.subject(image))[0] for _ in range(ROUNDS))
         fit = min(time_job(lambda: first.refit(first.method))[0] for _ in range(ROUNDS))
         assert np.array_equal(again[0][1].posterior.mean, first.posterior.mean)
-        size = cache.stats().bytes / 2**20
+        size = cache.file.stat().st_size / 2**20
     best = min(seconds for seconds, _ in again)
     print(f"\n1,000 masks of a photo, 1,000 outputs, {size:.0f} MB of answers")
     print(f"first explanation: {1e3 * once:.0f} ms, {before} calls")

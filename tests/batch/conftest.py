@@ -87,7 +87,6 @@ def cluster(monkeypatch):
     `cluster.head` is its first process.
     """
     ray = pytest.importorskip("ray", reason="ray is not installed")
-    data = pytest.importorskip("ray.data", reason="ray[data] is not installed")
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     for _ in range(5):
@@ -97,7 +96,7 @@ def cluster(monkeypatch):
         with ray_head(port) as head:
             if connected(ray, f"127.0.0.1:{port}", head):
                 monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
-                yield SimpleNamespace(data=data, head=head)
+                yield SimpleNamespace(head=head)
                 ray.shutdown()
                 return
     pytest.fail("no Ray cluster can be started")

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from processes import LONG, below, in_group, started, wait_until
 
 import eblime
 from eblime.batch import Workers
-from eblime.batch.inputs import _ray_rows
 from eblime.domains import Domain
 
 HERE = Path(__file__).parent
@@ -139,7 +137,7 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
         if attempt == 0:
             hold.after(out, parts)
         hit = killed_worker(
-            out, "ray", parts, lambda driver: below(cluster.head.pid, "ray::_Actor"), hold
+            out, "ray", parts, lambda driver: below(cluster.head.pid, "ray::_Server"), hold
         )
         assert hit or attempt > 0
         pd.testing.assert_frame_equal(eblime.open_run(out).frame(), wanted, check_exact=True)
@@ -150,10 +148,6 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
         run = eblime.explain_many(make, ROWS, out, part_size=4, **again)
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
-    def late(row):
-        time.sleep(0.3 if row["id"] < 4 else 0.0)
-        return row
-
     columns = [lambda rows: rows[:, 0], lambda rows: rows[:, 1]]
     first, second = (eblime.TabularExplainer(model, ROWS, n_masks=20) for model in columns)
     ray = Workers(engine="ray")
@@ -163,8 +157,6 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
     with pytest.raises(RuntimeError, match="was created with another model"):
         eblime.explain_many(second, *finished, workers=ray)
 
-    dataset = cluster.data.range(12, override_num_blocks=6).map(late)
-    assert [value for _, value in _ray_rows(dataset)] == list(range(12))
     with pytest.raises(ValueError, match="too few for 3 workers"):
         eblime.explain_many(make, ROWS, tmp_path / "r", workers=Workers(3, engine="ray", cpus=1))
     with pytest.raises(RuntimeError, match="cannot be created in a worker: no such"):
@@ -256,14 +248,11 @@ def test_a_full_file_system(small_disk, wanted, workers):
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
-def test_a_folder_without_write_permission_is_refused(tmp_path, monkeypatch):
+def test_a_file_is_no_folder(tmp_path):
     """Before any model call."""
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match="must be a folder"):
         eblime.explain_many(make, ROWS, tmp_path / "file")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(PermissionError, match="can be written to"):
-        eblime.explain_many(make, ROWS, tmp_path / "r")
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -417,7 +406,7 @@ def test_changed_settings_of_a_created_explainer_are_detected(tmp_path, monkeypa
     eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
     part_file(tmp_path / "r", 1).unlink()
     for name, message in (
-        ("MASKS", "created with n_masks=60; this call has n_masks=61"),
+        ("MASKS", "created with n_masks='60'; this call has n_masks='61'"),
         ("ROWS", "created with background="),
     ):
         monkeypatch.setattr(many, name, {"MASKS": 61, "ROWS": ROWS[:20]}[name])

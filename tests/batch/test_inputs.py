@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from many import ROWS, part_file
 import eblime
 from eblime._text import csv_text
 from eblime.batch import inputs as inputs_module
-from eblime.batch.inputs import Stream, as_inputs
+from eblime.batch.inputs import as_inputs
 from eblime.batch.location import Location
 
 NAMES = ["age", "debt", "job", "sex", "town"]
@@ -26,7 +25,7 @@ FRAME = pd.DataFrame(ROWS, columns=NAMES)
 
 def store(stream, folder):
     """Store a stream in a run folder."""
-    return inputs_module.store_inputs(stream.entries, folder)
+    return inputs_module.store_inputs(iter(stream), folder)
 
 
 @pytest.fixture
@@ -142,54 +141,26 @@ def test_a_run_in_a_store(explainer, of_frame):
         eblime.open_run("nothing://runs/a")
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_a_ray_dataset_is_an_input():
-    """Its rows in order; of a row with an image or a text, that column."""
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    from eblime.batch.inputs import _ray_rows
-
-    class Dataset:  # a stand-in with the used attributes; other tests start Ray
-        context = SimpleNamespace(execution_options=SimpleNamespace(preserve_order=False))
-
-        def iter_rows(self):
-            assert self.context.execution_options.preserve_order
-            yield {"image": np.zeros((2, 2)), "path": "a.png"}
-            yield {"text": "good", "label": 1}
-            yield {"item": [1.0, 2.0]}
-            yield {"age": 1.0, "debt": 2.0}
-
-    found = list(_ray_rows(Dataset()))
-    assert ray is not None
-    assert [name for name, _ in found] == ["a.png", None, None, None]
-    assert found[0][1].shape == (2, 2)
-    assert [value for _, value in found[1:]] == ["good", [1.0, 2.0], {"age": 1.0, "debt": 2.0}]
-
-
 def test_stored_inputs_are_read_unchanged(tmp_path, rng):
     """Texts, paths, images of any size, and names."""
     folder = Location.of(tmp_path)
     images = [rng.integers(0, 255, (4 + k, 5, 3), dtype=np.uint8) for k in range(3)]
-    stream = Stream(entries=[(f"{k}.png", image) for k, image in enumerate(images)])
-    found = store(stream, folder)
+    found = store(images, folder)
 
     assert len(found) == 3
-    assert found.name(2) == "2.png"
+    assert found.name(2) == "2"
     for k, image in enumerate(images):
         np.testing.assert_array_equal(found.get(k), image)
-    (tmp_path / "some").mkdir()
-    some = store(Stream(entries=[("a.txt", "a"), (None, "b")]), Location.of(tmp_path / "some"))
-    assert [some.name(k) for k in range(2)] == ["a.txt", "1"]
     for name, entries in (("t", ["a", "b"]), ("p", [tmp_path / "a", tmp_path / "b"])):
         (tmp_path / name).mkdir()
-        stream = Stream(entries=((None, entry) for entry in entries))
+        stream = entries
         found = store(stream, Location.of(tmp_path / name))
         assert [found.get(k) for k in range(2)] == entries
         assert found.name(1) == "1"
-    with pytest.raises(TypeError, match="from number 0 to 1 must be all texts"):
-        store(Stream(entries=[(None, "a"), (None, 3)]), Location.of(tmp_path / "x"))
+    found = store(["a", images[0]], Location.of(tmp_path / "x"))
+    assert [found.get(0), found.get(1).shape] == ["a", (4, 5, 3)]
     with pytest.raises(ValueError, match="the iterator was empty"):
-        store(Stream(entries=iter([])), Location.of(tmp_path / "y"))
+        store(iter([]), Location.of(tmp_path / "y"))
 
 
 def test_pictures_and_invalid_texts_are_stored_unchanged(tmp_path):
@@ -197,18 +168,18 @@ def test_pictures_and_invalid_texts_are_stored_unchanged(tmp_path):
     from PIL import Image
 
     picture = Image.new("RGB", (6, 5), (200, 30, 60)).convert("P")
-    found = store(Stream(entries=[(None, picture)]), Location.of(tmp_path / "a"))
+    found = store([picture], Location.of(tmp_path / "a"))
     np.testing.assert_array_equal(found.get(0), np.asarray(picture.convert("RGB")))
-    found = store(Stream(entries=[(None, "cut \ud83d")]), Location.of(tmp_path / "b"))
+    found = store(["cut \ud83d"], Location.of(tmp_path / "b"))
     assert found.get(0) == "cut \ud83d"
-    mixed = [(None, {"age": 1.0}), (None, pd.DataFrame({"age": [2.0, 3.0]}))]
-    found = store(Stream(entries=mixed), Location.of(tmp_path / "c"))
+    mixed = [{"age": 1.0}, pd.DataFrame({"age": [2.0, 3.0]})]
+    found = store(mixed, Location.of(tmp_path / "c"))
     assert [found.get(k)["age"] for k in range(3)] == [1.0, 2.0, 3.0]
     (tmp_path / "x.csv").write_text('a\nTrue\n""\nFalse\n')
     found = store(as_inputs(tmp_path / "x.csv"), Location.of(tmp_path / "d"))
     assert found.get(0)["a"] is True
     (tmp_path / "x.jsonl").write_text('{"text": null}\n')
-    with pytest.raises(ValueError, match="line 1, must be a string"):
+    with pytest.raises(ValueError, match="line 1, must be JSON"):
         store(as_inputs(tmp_path / "x.jsonl"), Location.of(tmp_path / "e"))
 
 
@@ -293,39 +264,19 @@ def test_caches_do_not_mix_inputs(tmp_path, explainer):
             np.testing.assert_allclose(found, rows[:, 0] * rows[:, 1])
 
 
-def test_a_row_group_is_read_once_and_in_blocks(tmp_path, monkeypatch):
-    """Rows in order open the file once; an earlier row is read again. No group is read whole."""
+def test_a_row_group_is_read_once(tmp_path, monkeypatch):
+    """Two are kept in memory, so rows in order open the file once per group."""
     import pyarrow.parquet as pq
 
-    count, block = 300, 64
-    frame = pd.DataFrame({"n": np.arange(count), "t": [f"text {k}" for k in range(count)]})
-    frame.to_parquet(tmp_path / "x.parquet", index=False)
-    monkeypatch.setattr(inputs_module, "_BLOCK", block)
-    opened, sizes, real = [], [], pq.ParquetFile
-
-    class Spied:
-        def __init__(self, *args, **settings):
-            opened.append(args)
-            self.file = real(*args, **settings)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error):
-            self.file.close()
-
-        def iter_batches(self, size, **settings):
-            for batch in self.file.iter_batches(size - 7, **settings):  # shorter than asked for
-                sizes.append(len(batch))
-                yield batch
-
-    monkeypatch.setattr(pq, "ParquetFile", Spied)
+    frame = pd.DataFrame({"n": np.arange(300), "t": [f"text {k}" for k in range(300)]})
+    frame.to_parquet(tmp_path / "x.parquet", index=False, row_group_size=64)
+    opened, real = [], pq.ParquetFile
+    monkeypatch.setattr(pq, "ParquetFile", lambda *a, **b: opened.append(a) or real(*a, **b))
     given = as_inputs(tmp_path / "x.parquet")
 
-    assert [given.get(k)["t"] for k in range(count)] == frame["t"].tolist()
-    assert [given.name(k) for k in (count - 2, count - 1)] == ["298", "299"]
-    assert len(opened) == 1
-    assert max(sizes) <= block
+    assert [given.get(k)["t"] for k in range(300)] == frame["t"].tolist()
+    assert [given.name(k) for k in (298, 299)] == ["298", "299"]
+    assert len(opened) == 5
     assert [given.get(k)["n"] for k in (299, 3, 200, 64, 63)] == [299, 3, 200, 64, 63]
 
 
@@ -437,7 +388,7 @@ def test_an_iterable_may_yield_one_object_again(tmp_path, kind):
                 held[:] = row
             yield held
 
-    stored = store(Stream(entries=((None, entry) for entry in refilled())), Location.of(tmp_path))
+    stored = store(refilled(), Location.of(tmp_path))
 
     for number in range(4):
         np.testing.assert_array_equal(list(stored.get(number)), ROWS[number])
@@ -447,8 +398,8 @@ def test_an_iterable_may_refill_a_tensor(tmp_path):
     """Whose shallow copy would share its memory."""
     torch = pytest.importorskip("torch")
     held = torch.zeros(3)
-    entries = ((None, held.fill_(number)) for number in range(3))
-    stored = store(Stream(entries=entries), Location.of(tmp_path))
+    entries = (held.fill_(number) for number in range(3))
+    stored = store(entries, Location.of(tmp_path))
 
     for number in range(3):
         np.testing.assert_array_equal(stored.get(number), np.full(3, number))
@@ -456,15 +407,15 @@ def test_an_iterable_may_refill_a_tensor(tmp_path):
 
 def test_inputs_that_cannot_be_copied_are_refused_like_others(tmp_path):
     """The message says which inputs can be stored."""
-    stream = Stream(entries=iter([(None, (letter for letter in "ab"))]))
-    with pytest.raises(TypeError, match="from number 0 to 0 must be all texts"):
+    stream = iter([(letter for letter in "ab")])
+    with pytest.raises(TypeError, match="generator cannot be stored"):
         store(stream, Location.of(tmp_path))
 
 
 def test_paths_may_have_any_bytes(tmp_path):
     """Also bytes that are not valid characters."""
     strange = Path(os.fsdecode(b"/nowhere/\xff.png"))
-    stored = store(Stream(entries=iter([(None, strange)])), Location.of(tmp_path))
+    stored = store([strange], Location.of(tmp_path))
 
     assert stored.get(0) == strange
     assert as_inputs([strange]).fingerprint

@@ -288,19 +288,6 @@ def test_comparisons_that_do_not_fit_are_refused(run):
         run.compare(run, groups=("kind = red", "kind = blue"))
 
 
-def test_large_runs_are_fitted_to_a_sample(run, monkeypatch):
-    """Half of the inputs gives about the same importances; the plain mean is exact."""
-    whole = run.summary().set_index("feature")
-    monkeypatch.setattr(results_module, "MOST", N // 2)
-    part = run.summary().set_index("feature").loc[whole.index]
-
-    np.testing.assert_allclose(part["mean"], whole["mean"])
-    np.testing.assert_allclose(part["mean_high"], whole["mean_high"])
-    assert part["inputs"].tolist() == whole["inputs"].tolist()
-    assert (part["low"] < whole["high"]).all()
-    assert (part["high"] > whole["low"]).all()
-
-
 def test_summaries_read_every_part_once(run, other, monkeypatch):
     """And fit all features in one call; a comparison reads the numbers of the inputs first."""
     reads, fits = [], []

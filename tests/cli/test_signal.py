@@ -72,7 +72,10 @@ def test_a_folder_is_explained_in_a_run(folder, capsys):
     [
         (["nothing.wav"], "There is no signal or folder"),
         (["sounds/pump.wav", "--hide", "blur"], "--hide must be one of 'bridge'"),
-        (["sounds/pump.wav", "--segmentation", "windows:n=500"], "from 1 to 200"),
+        (
+            ["sounds/pump.wav", "--segmentation", "windows:n=500"],
+            ">= 1 and <= 200; got 500",
+        ),
         (["sounds/pump.wav", "--rate", "44100"], "--rate must be left out"),
     ],
 )

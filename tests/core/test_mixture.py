@@ -17,7 +17,9 @@ SHAPES = [(14, 3), (5, 8)]  # tall and wide
 def settings(flat):
     """A method with priors that matter, scores as they are."""
     intercept = "flat" if flat else "none"
-    return eblime.EBLIME(a=1.5, b=0.3, intercept=intercept, standardize=False, local=False)
+    return eblime.EBLIME(
+        a=1.5, b=0.3, intercept=intercept, standardize=False, local=False, finite=False
+    )
 
 
 def literal(flat):
@@ -111,7 +113,7 @@ def test_intercept_equals_quad_over_the_printed_forms(rng):
 def test_mean_and_cdf_equal_thirty_digits():
     """A problem small enough for mpmath: one column, four masks, no intercept, a = 1, b = 1."""
     z, y, w = [1, 0, 1, 1], [0.9, 0.2, 0.7, 0.4], [1.0, 0.5, 0.25, 2.0]
-    method = eblime.EBLIME(a=1, b=1, intercept="none", standardize=False, local=False)
+    method = eblime.EBLIME(a=1, b=1, intercept="none", standardize=False, local=False, finite=False)
     post = eblime.fit(np.array(z)[:, None], y, w, method)
     mpmath.mp.dps = 30
     gram = mpmath.fsum(wi * zi for wi, zi in zip(w, z, strict=True))
@@ -143,7 +145,7 @@ def test_mean_and_cdf_equal_thirty_digits():
 @pytest.mark.parametrize(("n", "p"), [(200, 13), (30, 40), (12, 12), (6, 30)])
 def test_rule_agrees_with_one_ten_times_finer(rng, n, p):
     """Every panel cut into ten: nothing moves by 1e-6 relative."""
-    post = eblime.fit(*problem(rng, n, p), method=eblime.EBLIME(local=False))
+    post = eblime.fit(*problem(rng, n, p), method=eblime.EBLIME(local=False, finite=False))
     exact = post.law
     lam = exact.lam
     cuts = np.linspace(lam.left, lam.right, 11)

@@ -202,3 +202,14 @@ def test_times_of_numpy_in_nanoseconds():
     for table, name in ((frame, "day"), (array, "column 0")):
         subject = eblime.TabularExplainer(Spy(), table).subject([days[5], 5.0])
         assert subject.scene.features[0] == f"{name} = 2020-01-06"
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_a_missing_object_stays_what_it_is(missing):
+    """Encoders of scikit-learn tell None from NaN."""
+    frame = pd.DataFrame({"kind": np.array(["u", "v"] * 20, dtype=object), "x": np.arange(40.0)})
+    frame = frame.astype({"kind": object})
+    spy = Spy()
+    eblime.TabularExplainer(spy, frame, n_masks=50).explain({"kind": missing, "x": 3.0})
+
+    assert str(spy.seen[0]["kind"].iloc[0]) == str(missing)

@@ -183,7 +183,7 @@ def test_the_law_of_masks_of_texts_is_noted():
     ("settings", "error", "message"),
     [
         ({"methods": "eblime"}, TypeError, "`methods` must be a list or a dictionary"),
-        ({"methods": []}, ValueError, "`methods` must not be empty"),
+        ({"methods": []}, ValueError, "`methods` must have at least one"),
         ({"methods": ["eblime", "eblime"]}, ValueError, "'eblime' is there twice"),
         ({"methods": ["magic"]}, ValueError, "`methods` must be one of .*'s-lime'"),
         ({"methods": ["lime+magic"]}, ValueError, "`design` must be one of"),
@@ -417,7 +417,7 @@ def test_system_equals_the_class_if_the_budget_has_the_background():
 @pytest.mark.parametrize(
     ("methods", "x", "settings", "message"),
     [
-        (["dlime"], PEOPLE[0], {"background": PEOPLE}, "`methods` must have a method"),
+        (["dlime"], PEOPLE[0], {"background": PEOPLE}, "`methods` must have at least one method"),
         (["lime", "dlime"], TEXT, {}, "DLIME needs rows of numbers"),
         (["lime", "unravel"], IMAGE, {"segmentation": "grid"}, "UnRAVEL needs rows of numbers"),
         (
@@ -526,11 +526,11 @@ def test_choices_in_other_segments_are_compared_by_pixel():
     assert "per pixel" in str(found)
 
 
-def test_frequency_bands_are_compared_by_their_edges():
+def test_frequency_bands_are_compared_by_name():
     """The same bands are the same features, whatever they show when hidden."""
     explainer = eblime.SignalExplainer(lambda batch: (batch**2).mean(axis=1), "bands", n_masks=60)
     asked = {"model": explainer.model, "x": np.sin(np.arange(60.0)), "explainer": explainer}
-    cuts = [("bands", {"edges": [edge]}) for edge in (0.2, 0.2004)]  # names are rounded
+    cuts = [("bands", {"edges": [edge]}) for edge in (0.2, 0.25)]
 
     assert eblime.compare(**asked, hide=["zero", "noise"]).unit == "feature"
     assert eblime.compare(**asked, segmentation=cuts).unit is None
@@ -552,7 +552,7 @@ def test_bands_do_not_keep_other_choices_from_being_compared():
     assert found.agreement()["kendall"].iloc[-1] > 0.99  # the same four bands
     assert "Not compared" in str(found)
     assert "segmentation=bands" in str(found)
-    assert "Note: hide" in str(found) or "another seed would: hide" in str(found)
+    assert "Note: hide" in str(found)
 
     wider = eblime.compare(None, **asked, segmentation=[*cuts[:2], "cells"])
     per_sample = eblime.compare(None, **asked, segmentation=["windows", "cells"])
@@ -627,7 +627,7 @@ def test_bad_choices_are_refused_before_any_model_call():
         ({"hide": [0.0, "men"]}, "`hide` must be one of 'mean', 'blur'"),
         ({"hide": [0.0, 0.0]}, "must differ; '0.0' is there twice"),
         ({"hide": [0.0, (1, 2, 3)]}, "one for each of the 1 channels"),
-        ({"hiding": ["mean"]}, "`hiding` must be a setting of ImageExplainer"),
+        ({"hiding": ["mean"]}, "unexpected keyword argument .hiding."),
         ({"methods": ["s-lime", "lime"], "hide": [0.0, "mean"]}, "must begin with a method"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):

@@ -294,7 +294,7 @@ def fail(batch):
             lambda b: linear(b)[1:],
             r"scores of shape \(10, outputs\).*masks 20 to 29.*shape \(9, 2\)",
         ),
-        (lambda b: linear(b)[:, :1], r"2 for the input itself and 1 for masks 20 to 29"),
+        (lambda b: linear(b)[:, :1], r"returned 2 before, and 1 for masks 20 to 29"),
         (lambda b: linear(b) * np.nan, r"for mask 20 output 0 is nan"),
         (lambda b: [["a", "b"]] * len(b), r"masks 20 to 29: .*must return scores; it returned"),
         (lambda b: np.zeros((len(b), 2, 2)), r"it returned shape \(10, 2, 2\)"),

@@ -246,7 +246,7 @@ def test_the_call_that_writes_the_answer_counts(parrot):
     e = explainer.explain("When?", calls=eblime.Calls(max_calls=20))
 
     assert e.provenance["model_calls"] <= 19
-    with pytest.raises(ValueError, match="one call writes the answer; got 2"):
+    with pytest.raises(ValueError, match="`max_calls` must be at least"):
         explainer.explain("When?", calls=eblime.Calls(max_calls=2))
 
 
@@ -289,9 +289,9 @@ def test_a_cache_keeps_the_answer(parrot, tmp_path):
     ("settings", "error", "message"),
     [
         ({"sources": []}, ValueError, "`sources` must have at least one source; it is empty"),
-        ({"sources": " "}, ValueError, "`sources` must have at least one source; the text is"),
-        ({"sources": ["a", " "]}, ValueError, "`sources` must not be empty texts; source 2 is"),
-        ({"sources": ["a", 3]}, TypeError, "source 2 is of type int"),
+        ({"sources": " "}, ValueError, "that are not empty; source 1 is ' '"),
+        ({"sources": ["a", " "]}, ValueError, "that are not empty; source 2 is ' '"),
+        ({"sources": ["a", 3]}, TypeError, "source 2 is 3"),
         ({"sources": 3}, TypeError, "`sources` must be a list of texts"),
         ({"sources": [{"content": "a"}]}, ValueError, 'messages with a "role" and a'),
         ({"prompt": "Answer {question}"}, ValueError, r"must contain \{sources\} once"),
@@ -363,7 +363,7 @@ def test_sources_of_a_file(tmp_path, name, content, names):
         ("a.json", '"a text"', "must hold a list, or an object of texts"),
         ("a.json", "", "must hold a list"),
         ("a.json", '[{"page": 2}]', 'objects with a "text"'),
-        ("a.json", "[[1]]", "source 1 is of type list"),
+        ("a.json", "[[1]]", "source 1 is"),
     ],
 )
 def test_files_that_are_no_sources_are_refused(tmp_path, name, content, message):

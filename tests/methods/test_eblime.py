@@ -331,5 +331,5 @@ def test_other_settings_are_refused_by_name():
         eblime.EBLIME.paper(draws=1)
     with pytest.raises(TypeError, match=r"`local` must be True, False or None; got 1"):
         eblime.EBLIME(local=1)
-    with pytest.raises(ValueError, match=r"`local=True` and .* need `grid=None`; got a Publish"):
+    with pytest.raises(ValueError, match=r"`local=True`, .* need `grid=None`; got a Publish"):
         eblime.EBLIME(local=True, grid=eblime.methods.PublishedGrid())

@@ -66,7 +66,7 @@ BAD = [
     ({"masks": np.ma.masked_equal(np.eye(3), 1)}, TypeError, r"`masks` must be an array of real"),
     ({"masks": [["a", "b"]] * 3}, TypeError, r"`masks` must be an array of real numbers"),
     ({"masks": np.where(np.eye(3) > 0, np.nan, 0)}, ValueError, r"nan at row 0, column 0"),
-    ({"scores": [0, 1]}, ValueError, r"one entry for each of the 3 masks; got 2"),
+    ({"scores": [0, 1]}, ValueError, r"one entry for each of the 3 masks.* got shape \(2,\)"),
     ({"scores": np.ones((3, 2))}, ValueError, r"`scores` must be 1-D.*use `fit_targets`"),
     ({"scores": [0, np.inf, np.nan]}, ValueError, r"`scores` must be finite; got inf at row 1"),
     ({"weights": [1, 1]}, ValueError, r"`weights` must have one entry for each of the 3 masks"),

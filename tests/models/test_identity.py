@@ -146,18 +146,15 @@ def load(path):
 
 
 def test_onnx_files_are_compared_by_their_bytes(tmp_path):
-    """A file that changed after it was loaded, or a session, needs a name."""
+    """Those that were loaded, whatever happened to the file since; a session needs a name."""
     for name, value in (("a", 2.0), ("b", 2.0), ("c", 3.0)):
         write_graph(tmp_path / f"{name}.onnx", value)
     first, same, other = (load(tmp_path / f"{name}.onnx") for name in "abc")
 
     assert fingerprint(first) == fingerprint(same) != fingerprint(other)
     write_graph(tmp_path / "b.onnx", 4.0)
-    for change in (lambda: None, (tmp_path / "b.onnx").unlink):
-        change()
-        with pytest.raises(UnknownContentError, match="has changed since it was loaded"):
-            fingerprint(same)
-    with pytest.raises(UnknownContentError, match="does not say which file"):
+    assert fingerprint(first) == fingerprint(same)
+    with pytest.raises(UnknownContentError, match=r"was not loaded from an \.onnx file"):
         fingerprint(type(first)(session=first.session))
 
 
@@ -179,5 +176,5 @@ def test_a_file_with_external_data_needs_a_name(tmp_path):
     (tmp_path / "b.onnx").rename(tmp_path / "b.bin")
 
     for name in ("a.onnx", "b.bin"):
-        with pytest.raises(UnknownContentError, match="may have parts in other files"):
+        with pytest.raises(UnknownContentError, match=r"was not loaded from an \.onnx file"):
             fingerprint(load(tmp_path / name))

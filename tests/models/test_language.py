@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.models.language import LanguageModel, TransformersModel, as_language_model
+from eblime.models.language import TransformersModel, as_language_model
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -92,7 +92,6 @@ def test_log_probs_equal_those_of_one_prompt_at_a_time(network, template):
     found = model.token_log_probs(PROMPTS, ANSWER)
     text = "<user> {}<end><assistant> " if template else "{}"
 
-    assert isinstance(model, LanguageModel)
     for prompt, values in zip(PROMPTS, found, strict=True):
         ids = tokenizer(text.format(prompt))["input_ids"]
         np.testing.assert_allclose(values, slow_log_probs(network, ids, wanted), atol=2e-5)
@@ -180,10 +179,6 @@ def test_what_cannot_work_is_refused():
     model = as_language_model((network, tokenizer))
 
     assert model.context == 160
-    with pytest.raises(ValueError, match=r"fit into the 160 tokens .*; they have \d+ and \d+"):
-        model.token_log_probs(["river " * 160], ANSWER)
-    with pytest.raises(ValueError, match="160 tokens"):
-        model.generate(["river " * 160])
     with pytest.raises(ValueError, match="`answer` must not be empty"):
         model.token_log_probs(["When?"], "")
     with pytest.raises(ValueError, match="chat template"):

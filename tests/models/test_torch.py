@@ -110,10 +110,10 @@ def test_a_network_that_needs_contiguous_arrays_is_explained():
 
 
 def test_scores_on_their_way_from_a_gpu_are_read_once_they_have_arrived():
-    """Reading waits for this batch, and for no other one; some columns are enough."""
+    """Reading waits for this batch, and for no other one."""
     import torch
 
-    from eblime.engine.calls import check_scores
+    from eblime.models.conversion import as_scores
     from eblime.models.torch import ScoresOnTheWay
 
     class Arrival:
@@ -121,10 +121,9 @@ def test_scores_on_their_way_from_a_gpu_are_read_once_they_have_arrived():
             scores.copy_(torch.arange(6.0).reshape(2, 3))
 
     scores = torch.full((2, 3), torch.nan)
-    launched = ScoresOnTheWay(scores=scores, ready=Arrival())
+    launched = ScoresOnTheWay(scores, Arrival())
 
-    assert launched.shape == (2, 3)
-    assert_array_equal(check_scores(launched, 2, columns=[2, 0]), [[2, 0], [5, 3]])
+    assert_array_equal(as_scores(launched), [[0, 1, 2], [3, 4, 5]])
 
 
 def test_outputs_become_scores():
@@ -231,16 +230,6 @@ def test_the_softmax_of_log_probabilities_is_taken():
     logs = torch.nn.Sequential(net, torch.nn.LogSoftmax(dim=1))
 
     assert_allclose(eblime.TorchModel(logs)(IMAGE[None]), eblime.TorchModel(net)(IMAGE[None]))
-
-
-def test_one_row_that_looks_like_probabilities_by_chance_is_noticed():
-    """By the next rows: no outputs are taken for probabilities that are none."""
-    model = eblime.TorchModel(torch.nn.Identity())
-    with pytest.warns(UserWarning, match="probabilities already"):
-        model(np.array([[1.0, 0.0]], np.float32))
-
-    with pytest.raises(ValueError, match=r"and these are not\. Add a softmax to the network"):
-        model(np.array([[-1.0, 3.0]], np.float32))
 
 
 def test_the_first_batch_decides_about_the_softmax():

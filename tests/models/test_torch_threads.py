@@ -156,18 +156,18 @@ def test_a_model_can_be_copied_and_pickled_while_it_is_used():
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_does_not_inherit_a_held_lock():
     """After a fork while another thread explains, the child has its own locks."""
-    from eblime.models.torch import lock_module
+    from eblime.models.torch import evaluation
 
     net = network()
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with lock_module(net):
+        with evaluation(net):
             held.set()
             done.wait(timeout=60)
 
     def enter():
-        with lock_module(net):
+        with evaluation(net):
             pass
 
     holder = threading.Thread(target=hold)

@@ -146,7 +146,7 @@ def test_convergence_of_a_point_estimate_has_lines_only():
     ax = explained("lime").plot("convergence", top=3)
 
     assert len(ax.collections) == 0
-    assert len(ax.lines) == 7  # three features, their last points, and zero
+    assert len(ax.lines) == 4  # three features, and zero
 
 
 def test_maps_need_an_image():

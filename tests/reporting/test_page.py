@@ -224,9 +224,9 @@ def test_settings_are_sentences():
 
     for words in (
         "Model calls",
-        "superpixels of a grid (rows 3, columns 3)",
+        "segmentation grid (rows 3, columns 3)",
         "exponential kernel on the Euclidean distance, width 2.25",
-        "free intercept",
+        "intercept flat",
         "Seed",
         "effective sample size",
     ):
@@ -255,11 +255,11 @@ def test_kernels_are_described(stored, words):
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        (eblime.EBLIME(), "all ridge parameters integrated, a scale for each feature"),
-        (eblime.EBLIME(local=False), "all ridge parameters integrated, a common scale"),
-        (eblime.EBLIME.paper(), "number of ridge parameters 2e+04"),
-        (eblime.BayesLIME(), "penalised intercept"),
-        (eblime.LIME(alpha=2.0), "ridge parameter 2, free intercept"),
+        (eblime.EBLIME(), "intercept flat, scale 1, standardize, local"),
+        (eblime.EBLIME(local=False), "standardize, no local"),
+        (eblime.EBLIME.paper(), "n lambdas 2e+04"),
+        (eblime.BayesLIME(), "intercept penalised"),
+        (eblime.LIME(alpha=2.0), "alpha 2"),
     ],
 )
 def test_methods_are_described(method, words):
@@ -273,11 +273,11 @@ def test_methods_are_described(method, words):
 @pytest.mark.parametrize(
     ("about", "words"),
     [
-        ({"segmentation": "slic", "hide": "blur"}, "superpixels by SLIC, hidden ones are blurred"),
-        ({"segmentation": np.eye(2), "hide": 0}, "as given in an array, hide 0"),
-        ({"segmentation": ("grid", {"rows": 2})}, "superpixels of a grid (rows 2)"),
-        ({"tokens": "word", "bag": True, "hide": ""}, "words, all occurrences together"),
-        ({"perturb": printable}, "perturb by printable"),
+        ({"segmentation": "slic", "hide": "blur"}, "segmentation slic, hide blur"),
+        ({"segmentation": np.eye(2), "hide": 0}, "segmentation ndarray, hide 0"),
+        ({"segmentation": ("grid", {"rows": 2})}, "segmentation grid (rows 2)"),
+        ({"tokens": "word", "bag": True, "hide": ""}, "tokens word, bag, hide nothing"),
+        ({"perturb": printable}, "perturb printable"),
     ],
 )
 def test_inputs_are_described(about, words):
@@ -365,19 +365,20 @@ def test_failed_write_keeps_the_old_page(tmp_path, monkeypatch):
 
 
 def test_text_in_a_notebook_is_coloured():
-    """By inline styles: signs have different colours, larger importances stronger ones."""
+    """By its own styles: signs have different colours, larger importances stronger ones."""
     scores = {"good": 1.0, "happy": 0.5, "awful": -1.0}
     e = eblime.TextExplainer(
         lambda texts: [sum(v for word, v in scores.items() if word in t) for t in texts]
     ).explain("a good, happy, awful film")
     found = e._repr_html_()
-    tint = {
-        word: re.search(rf"rgba\(([\d,]+),([\d.]+)\)[^>]*>{word}<", found).groups()
-        for word in scores
-    }
+    colour, opacity = {}, {}
+    for word in scores:
+        (number,) = re.findall(rf'data-feature="(\d+)">{word}<', found)
+        rule = re.search(rf'\[data-feature="{number}"\]{{fill:(#\w+);fill-opacity:([\d.]+)', found)
+        colour[word], opacity[word] = rule[1], float(rule[2])
 
-    assert tint["good"][0] == tint["happy"][0] != tint["awful"][0]
-    assert float(tint["good"][1]) == pytest.approx(2 * float(tint["happy"][1]), abs=0.02)
+    assert colour["good"] == colour["happy"] != colour["awful"]
+    assert opacity["good"] == pytest.approx(2 * opacity["happy"], abs=0.02)
 
 
 @pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no emoji

@@ -105,14 +105,10 @@ def test_bad_input_is_refused():
     pytest.importorskip("shap")
     e = explainer().explain(ROWS[0], target=1, rng=0)
     words = eblime.TextExplainer(lambda texts: [0.5] * len(texts)).explain("a good day", rng=0)
-    for entry in (e, {1: e}):
-        with pytest.raises(TypeError, match=r"one entry.*use `explanation.to_shap\(\)` for one"):
+    for entry in (e, {1: e}, [], [e, 3]):
+        with pytest.raises(TypeError, match=r"list .* use `explanation.to_shap\(\)`"):
             eblime.results.to_shap(entry)
-    with pytest.raises(ValueError, match="at least one"):
-        eblime.results.to_shap([])
     with pytest.raises(ValueError, match="same features; input 1 differs"):
         eblime.results.to_shap([e, words])
-    with pytest.raises(TypeError, match="must be explanations"):
-        eblime.results.to_shap([e, 3])
     with pytest.raises(ValueError, match=r"the first has \[1\], input 1 has \[0\]"):
         eblime.results.to_shap([{1: e}, {0: e}])

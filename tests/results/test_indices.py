@@ -274,19 +274,3 @@ def test_interactions_are_shown_in_a_notebook(explanation) -> None:
     assert html.count("<tr>") == 11
     assert "and 18 more pairs" in html
     assert "Banzhaf interactions" in html
-
-
-def test_interactions_in_words() -> None:
-    """Two sources that say the same replace each other; two halves of a proof need each other."""
-    notes = ["It is 1889.", "The year is 1889.", "If it is old,", "then it is iron.", "Cats sleep."]
-
-    def score(prompts: list[str]) -> list[float]:
-        return [3.0 * ("1889" in p) + 2.0 * ("old" in p and "iron" in p) for p in prompts]
-
-    found = eblime.PromptExplainer(score, notes).explain("When?").interactions()
-    first, second = found.sentences()
-
-    assert first.startswith("source 1 'It is 1889.' and source 2 'The year is 1889.' replace")
-    assert "do 3 (3 to 3) less than the sum" in first
-    assert "source 3 'If it is old,' and source 4 'then it is iron.' need each other" in second
-    assert str(found).splitlines()[-2:] == [first, second]

@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
-from eblime.results import storage
 from eblime.results.storage import FORMAT
 
 GRID = ("grid", {"rows": 3, "columns": 3})
@@ -66,16 +65,6 @@ def test_a_generator_of_any_kind_comes_back(tmp_path, kind, method):
 
     assert_array_equal(again.posterior.mean, e.posterior.mean)
     assert_array_equal(again.importances("lime").mean, e.importances("lime").mean)
-
-
-def test_other_importances_than_stored_give_a_warning(tmp_path, monkeypatch):
-    """It points at the line that loads the file."""
-    path = explained().save(tmp_path / "e.eblime")
-    monkeypatch.setattr(storage, "_TOLERANCE", -1.0)  # no difference is small enough
-    with pytest.warns(UserWarning, match="gives other importances than when") as caught:
-        eblime.load(path)
-
-    assert caught[0].filename == __file__
 
 
 def test_no_pickle_is_in_the_file(tmp_path):

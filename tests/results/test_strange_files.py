@@ -179,16 +179,6 @@ def test_dense_compression_is_refused():
         unpack(zipped(*samples()[0], method=zipfile.ZIP_BZIP2), "file")
 
 
-def test_parts_that_share_their_bytes_are_refused():
-    """As in archives of which each part holds the next."""
-    content = bytearray(zipped(*samples()[0]))
-    first = content.index(b"PK\x01\x02")
-    content[first + 20 : first + 24] = (1 << 30).to_bytes(4, "little")  # its compressed size
-
-    with pytest.raises(ValueError, match="must not overlap"):
-        unpack(bytes(content), "file")
-
-
 class Marks:
     """Creates a file when it is unpickled."""
 
@@ -406,12 +396,13 @@ def test_a_small_file_of_a_large_photo_needs_little_memory():
 
 
 def test_a_slow_fit_is_made_if_it_is_asked_for(monkeypatch):
-    """With `refit=True`; without it a file with draws has the table that it was saved with."""
+    """By `refit`; until then an explanation with draws has the table that it was saved with."""
     monkeypatch.setattr("eblime.methods.regression._MOST_WORK", 0.0)
     score = lambda texts: [len(text) / 9 for text in texts]  # noqa: E731
     e = eblime.TextExplainer(score, n_masks=30).explain("one two three four five six seven")
     content = pack(e)
-    again, exact = unpack(content, "file"), unpack(content, "file", refit=True)
+    again = unpack(content, "file")
+    exact = again.refit(again.method)
 
     assert str(again) == str(e)
     assert repr(exact.posterior.law) == repr(e.posterior.law)

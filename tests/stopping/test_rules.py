@@ -10,7 +10,7 @@ from scipy import stats
 
 import eblime
 from eblime.answers import Answers
-from eblime.designs import screening
+from eblime.designs import orthogonal
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
 from eblime.stopping.rules import as_rule, order_errors, parse_rule, sign_errors
@@ -397,7 +397,7 @@ def test_functions_are_rules_too():
 def test_an_early_look_may_rest_on_the_range_of_the_scores():
     """32 masks cannot rule out a rare jump; one within the range would change no large margin."""
     rng = np.random.default_rng(0)
-    masks = screening(rng, 32, 12).masks
+    masks = orthogonal(rng, 32, 12)
 
     def judge(effects, n=32):
         answers = Answers(masks=masks[:n], scores=masks[:n] @ effects, weights=np.ones(n))

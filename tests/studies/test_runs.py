@@ -69,7 +69,7 @@ def test_studies_run(tables, words, capsys, monkeypatch):
 @pytest.mark.slow
 def test_a_killed_run_is_compared_with_one_that_is_not(capsys):
     """All parts have the same bytes."""
-    pytest.importorskip("pebble", reason="pebble is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     main(["speed-batch", "--only", "kills", "--long", "1000"])
     out = capsys.readouterr().out
 

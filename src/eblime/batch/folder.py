@@ -19,24 +19,16 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
+from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
 
 from eblime._digest import digest_of
-from eblime._field_checks import (
-    Check,
-    check_fields,
-    either,
-    flag,
-    instance,
-    optional,
-    text,
-    whole,
-)
+from eblime._field_checks import check_fields, either, instance, text, whole
 from eblime._text import printable
 from eblime._version import __version__
-from eblime.batch.location import Location, arrow
+from eblime.batch.location import Location, arrow, refuse_link
 from eblime.core.overall import least_squares
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
@@ -45,13 +37,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 # columns that are known, for each explanation or failed input: one value, an array, or a list
 Rows = list[dict[str, Any]]
-SCHEMA = 2
+SCHEMA = 3
 _READERS = 8  # parts read at a time
-_METADATA = b"eblime"  # metadata of a part: the settings of its explainer
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
 _HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link must not stand for
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
+_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": index}
 _TEMPORARY = (
     *(".manifest.json.*.tmp", ".failures.csv.*.tmp", ".part-*.tmp"),
     *("explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
@@ -90,19 +82,13 @@ COLUMNS = (
     *DETAILS.items(),
     ("error", "string"),
 )
-_SETTINGS = {
-    "explainer": instance(dict),
-    "model": optional(text()),
+_SETTINGS = {  # what readers of a run use; the others are only compared
     "targets": either(whole(0), instance(list)),
     "seed": whole(0),
-    "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
-    "keep": optional(flag()),
-    "about": optional(instance(dict, str)),
     "count": whole(1, _MOST_INPUTS),
     "inputs": text(),
     "part_size": whole(1),
 }
-_OF_STOP_RULES = {"until": text(), "max_masks": optional(whole(1))}
 
 
 class DamagedFileError(ValueError):
@@ -133,7 +119,6 @@ def read_checked(file: Location, run: str = "") -> bytes:
 
 
 def _digest(run: str, stem: str, content: bytes) -> str:
-    """The first 16 digits of the SHA-256 digest."""
     return hashlib.sha256(f"{run} {stem} ".encode() + content).hexdigest()[:16]
 
 
@@ -142,48 +127,49 @@ def _digest(run: str, stem: str, content: bytes) -> str:
 
 def check_manifest(
     folder: Location, settings: Mapping[str, Any], *, new_inputs: bool = False
-) -> str:
-    """Write the manifest, or check that the run was created with these settings; returns its id.
+) -> tuple[str, dict[str, Any]]:
+    """Write the manifest, or check that the run was created with these settings.
 
-    The settings of a run without finished parts are replaced. With `new_inputs` the inputs may
-    differ, as long as their number is the same.
+    Returns the id of the run and its settings. The settings of a run without finished parts are
+    replaced. With `new_inputs` the inputs may differ, as long as their number is the same. The
+    explainer's settings and the name of its model may be None, for unknown.
     """
-    wanted = json.loads(json.dumps(dict(settings)))
+    wanted: dict[str, Any] = json.loads(json.dumps(dict(settings)))
     remove_leftovers(folder)
-    begun = part_files(folder)
-    if begun and (folder / "manifest.json").kind() == "nothing":
+    if not part_files(folder):
+        run = digest_of(wanted)[:16]
+        write_manifest(folder, run, wanted)
+        return run, wanted
+    if (folder / "manifest.json").kind() == "nothing":
         raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
-    found = read_manifest(folder) if begun else {}
-    known = found.get("settings", {})
-    if known and None in (known["model"], wanted["model"]):  # compared by what it returns
-        known["model"] = wanted["model"]
-    if new_inputs and begun:
+    found = read_manifest(folder)
+    known = found["settings"]
+    for name in ("explainer", "model"):
+        if None in (known.get(name), wanted[name]):
+            wanted[name] = known.get(name)
+    if new_inputs and known["inputs"] != wanted["inputs"]:
         known["inputs"] = wanted["inputs"]
-    run = str(found.get("run") or digest_of(wanted)[:16])
-    if not begun or (new_inputs and known == wanted):
-        (folder / "manifest.json").write(_as_bytes(wanted, run))
-        return run
-    for name in sorted({*known, *wanted}):
-        if known.get(name) != wanted.get(name):
-            what, before, now = _difference(name, known.get(name), wanted.get(name))
+        refuse_difference(folder, known, wanted)
+        write_manifest(folder, found["run"], wanted)
+    refuse_difference(folder, known, wanted)
+    return found["run"], wanted
+
+
+def refuse_difference(folder: Location, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse settings that are not those of the run."""
+    for name in sorted({*before, *now}):
+        one, other = before.get(name), now.get(name)
+        if isinstance(one, dict) and isinstance(other, dict):
+            refuse_difference(folder, one, other)
+        elif one != other:
             raise ValueError(
-                f"{folder} was created with {what}={before!r}; this call has {what}={now!r}. Use "
+                f"{folder} was created with {name}={one!r}; this call has {name}={other!r}. Use "
                 "another folder, or the settings of the run."
             )
-    return run
 
 
-def _difference(name: str, before: Any, now: Any) -> tuple[str, Any, Any]:
-    """The setting that differs; of a dictionary, its first item that differs."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for item in sorted({*before, *now}):
-            if before.get(item) != now.get(item):
-                return item, before.get(item), now.get(item)
-    return name, before, now
-
-
-def _as_bytes(settings: Mapping[str, Any], run: str) -> bytes:
-    """The manifest of a run with these settings."""
+def write_manifest(folder: Location, run: str, settings: Mapping[str, Any]) -> None:
+    """Write the manifest of a run with these settings."""
     packages = ("numpy", "scipy", "pyarrow")
     manifest = {
         "schema": SCHEMA,
@@ -195,7 +181,8 @@ def _as_bytes(settings: Mapping[str, Any], run: str) -> bytes:
             **{name: version(name) for name in packages},
         },
     }
-    return (json.dumps(with_checksum(manifest), indent=1) + "\n").encode()
+    content = json.dumps(with_checksum(manifest), indent=1) + "\n"
+    (folder / "manifest.json").write(content.encode())
 
 
 def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,16 +198,6 @@ def refuse_links(folder: Location) -> None:
         refuse_link(folder / name)
 
 
-def refuse_link(file: Location) -> Location:
-    """The file or folder itself; a symbolic link is refused."""
-    if file.local_path is not None and file.local_path.is_symlink():
-        raise PermissionError(
-            f"{file} must not be a symbolic link, which may lead out of the run folder. Put what "
-            "it leads to in its place, or remove it."
-        )
-    return file
-
-
 def read_manifest(folder: Location) -> dict[str, Any]:
     """The manifest of a run, checked; a folder with links is refused."""
     refuse_links(folder)
@@ -232,20 +209,17 @@ def read_manifest(folder: Location) -> dict[str, Any]:
         intact = isinstance(found, dict) and found == with_checksum(found)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is damaged: {error}.") from error
-    if not isinstance(found, dict) or type(found.get("schema")) is not int:
-        raise ValueError(f"{name} is damaged: it must be an object with a whole number `schema`.")
-    if found["schema"] != SCHEMA:
-        raise ValueError(
-            f"{name} has schema {found['schema']}; this eblime reads {SCHEMA}. Use the version of "
-            "eblime that wrote it, or repeat the run."
-        )
-    if not intact or type(found.get("run")) is not str:
+    if not intact:
         raise ValueError(f"{name} is damaged: its contents do not match its checksum.")
-    check_fields(found, {"settings": instance(dict)}, f"{name} is damaged: `")
-    settings = found["settings"]
-    checks = _SETTINGS | {key: c for key, c in _OF_STOP_RULES.items() if key in settings}
-    check_fields(settings, checks, f"{name} is damaged: `")
-    return found
+    if found.get("schema") != SCHEMA:
+        raise ValueError(
+            f"{name} has schema {found.get('schema')!r:.20}; this eblime reads {SCHEMA}. Use the "
+            "version of eblime that wrote it, or repeat the run."
+        )
+    checked: dict[str, Any] = found
+    check_fields(checked, {"run": text(), "settings": instance(dict)}, f"{name} is damaged: `")
+    check_fields(checked["settings"], _SETTINGS, f"{name} is damaged: `")
+    return checked
 
 
 # Rows of a part: one per input, target and feature, or one per failed input
@@ -267,10 +241,7 @@ def rows_of_input(
 
 
 def _message(error: BaseException) -> str:
-    """Type and message of an error on one line."""
     text = " ".join(str(error).split()) or "no message"
-    if isinstance(error, SystemExit):
-        text = f"the model called sys.exit({error.code!r})"
     return printable(f"{type(error).__name__}: {text}")
 
 
@@ -329,18 +300,7 @@ def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[st
     return columns
 
 
-def _whole(value: Any) -> int:
-    """A whole number; a fraction is refused."""
-    if int(value) != value:
-        raise ValueError("it has a fraction")
-    return int(value)
-
-
-_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": _whole}
-
-
 def _column(rows: Rows, name: str, kind: str) -> Any:
-    """A column as an Arrow array; None becomes null, and NaN stays."""
     pa, _ = arrow()
     values: list[Any] = []
     for block in rows:
@@ -383,66 +343,38 @@ def part_files(folder: Location) -> dict[int, str]:
 
 
 def remove_leftovers(folder: Location) -> None:
-    """Delete temporary files of processes that were killed, and parts that were written twice."""
+    """Delete temporary files of processes that were killed."""
     if folder.local_path is not None:
         for file in chain(*map(folder.local_path.glob, _TEMPORARY)):
             file.unlink(missing_ok=True)
-    used = {*part_files(folder).values()}
-    for name in folder.files():
-        if _PART.fullmatch(name) and name not in used:
-            (folder / name).remove()
 
 
-def write_part(
-    folder: Location,
-    run: str,
-    part: int,
-    rows: Rows,
-    about: Mapping[str, str],
-) -> None:
-    """Write a part, with the settings of its explainer."""
+def write_part(folder: Location, run: str, part: int, rows: Rows) -> None:
+    """Write the rows of a part."""
     pa, pq = arrow()
-    schema = part_schema().with_metadata({_METADATA: json.dumps(dict(about))})
     arrays = [_column(rows, name, kind) for name, kind in COLUMNS]
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), sink)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=part_schema()), sink)
     write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes(), run)
 
 
-def read_parquet(content: bytes, columns: list[str] | None = None) -> Any:
+def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
     """A Parquet file in memory as an Arrow table.
 
-    A file that unpacks to much more than its own size is refused. It is read in pieces, which are
-    small if a column has large values, as one value may be stored once and occur in every row. A
-    thread that still holds `content` when Python ends would abort the process, so there is none.
+    A file that unpacks to much more than its own size is refused. A thread that still holds
+    `content` when Python ends would abort the process, so there is none.
     """
     pa, pq = arrow()
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
     about, limit = file.metadata, _SPARE_BYTES + _EXPANSION * len(content)
-
-    def check_size(size: int) -> None:
-        if size > limit:
-            raise ValueError(
-                f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it "
-                f"has {about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
-            )
-
-    packed = [about.row_group(k).total_byte_size for k in range(about.num_row_groups)]
-    check_size(max(sum(packed), 8 * about.num_rows * about.num_columns))
-    batches, size = [], 0
-    rows = max(1, limit // max([1, *packed]))
-    for batch in file.iter_batches(rows, columns=columns, use_threads=False):
-        batches.append(batch)
-        size += batch.nbytes
-        check_size(size)
-    return pa.Table.from_batches(batches)
-
-
-def read_part(folder: Location, run: str, name: str) -> tuple[Any, dict[str, str]]:
-    """The rows of a part as a frame, and the settings of its explainer."""
-    table = read_table(folder, run, name)
-    about = json.loads((table.schema.metadata or {}).get(_METADATA, b"{}"))
-    return table.to_pandas(use_threads=False), about
+    packed = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+    size = max(packed, 8 * about.num_rows * about.num_columns)
+    if size > limit:
+        raise ValueError(
+            f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it has "
+            f"{about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
+        )
+    return file.read(columns, use_threads=False)
 
 
 def map_ahead(
@@ -466,7 +398,7 @@ def map_ahead(
         yield waiting.popleft().result()
 
 
-def read_table(folder: Location, run: str, name: str, columns: list[str] | None = None) -> Any:
+def read_table(folder: Location, run: str, name: str, columns: Sequence[str] | None = None) -> Any:
     """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
     table = read_parquet(read_checked(folder / name, run), columns)
     if {*table.schema} != {f for f in part_schema() if columns is None or f.name in columns}:

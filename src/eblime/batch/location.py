@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from eblime._files import write_whole
+
+_KINDS = {"File": "file", "Directory": "folder"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,6 @@ class Location:
         return Location(f"{head}/{name}{query}")
 
     def _split(self) -> tuple[str, str]:
-        """The address without the settings of its store, and the settings."""
         head, mark, query = self.address.partition("?")
         return (head, mark + query) if "://" in head else (self.address, "")
 
@@ -64,7 +65,7 @@ class Location:
         if self.local_path is not None:
             return Location(str(self.local_path.parent))
         head, query = self._split()
-        return Location(head.rsplit("/", 1)[0] + query)
+        return Location(head.rpartition("/")[0] + query)
 
     @property
     def suffix(self) -> str:
@@ -88,18 +89,11 @@ class Location:
                 self.local_path.mkdir(parents=True, exist_ok=True)
             except FileExistsError as error:
                 raise NotADirectoryError(f"{self} must be a folder; it is a file.") from error
-            if not os.access(self.local_path, os.W_OK):
-                raise PermissionError(f"{self} must be a folder that can be written to.")
 
     def kind(self) -> str:
         """What exists there: a "file", a "folder" or "nothing"."""
-        if self.local_path is not None:
-            is_file, is_folder = self.local_path.is_file(), self.local_path.is_dir()
-        else:
-            system, path = self.open()
-            found = system.get_file_info(path)
-            is_file, is_folder = found.is_file, found.type.name == "Directory"
-        return "file" if is_file else "folder" if is_folder else "nothing"
+        system, path = self.open()
+        return _KINDS.get(system.get_file_info(path).type.name, "nothing")
 
     def stream(self) -> Any:
         """A file, open for reading."""
@@ -135,7 +129,7 @@ class Location:
         """Delete a file, if it exists."""
         system, path = self.open()
         with suppress(FileNotFoundError):
-            self.local_path.unlink() if self.local_path else system.delete_file(path)
+            system.delete_file(path)
 
     def files(self, *, recursive: bool = False) -> dict[str, int]:
         """Sizes of the files in this folder, by name, sorted; hidden files are left out."""
@@ -145,13 +139,12 @@ class Location:
         from pyarrow import fs
 
         selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
-        found = {}
-        for info in system.get_file_info(selector):
-            name = info.path[len(path) :].lstrip("/")
-            hidden = any(part.startswith(".") for part in name.split("/"))
-            if info.type == fs.FileType.File and not hidden:
-                found[name] = int(info.size or 0)
-        return dict(sorted(found.items()))
+        found = {
+            info.path[len(path) :].lstrip("/"): int(info.size or 0)
+            for info in system.get_file_info(selector)
+            if info.type == fs.FileType.File
+        }
+        return {name: found[name] for name in sorted(found) if "/." not in f"/{name}"}
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -161,29 +154,35 @@ class Location:
         file systems have no such locks: there the user must not start two processes. The lock file
         may come from someone else: no link is followed, and its content is not changed.
         """
-        try:
-            import fcntl
-        except ImportError:
-            fcntl = None  # type: ignore[assignment]
-        if fcntl is None or self.local_path is None:
+        path = self.local_path
+        if path is None or sys.platform == "win32":
             yield
             return
-        path = self.local_path / ".lock"
-        if path.is_symlink():
-            raise PermissionError(f"{path} must be a plain file; it is a symbolic link. Remove it.")
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        import fcntl
+
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        handle = os.open(refuse_link(self / ".lock").address, flags, 0o666)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise RuntimeError(f"{self} is being written by another process.") from error
-            except OSError:  # a file system without locks
-                pass
+            with suppress(OSError):  # a file system without locks
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError as error:
+                    raise RuntimeError(f"{self} is being written by another process.") from error
             yield
         finally:
             with suppress(OSError):  # a process that was forked meanwhile has the handle, too
                 fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
+
+
+def refuse_link(file: Location) -> Location:
+    """The file or folder itself; a symbolic link is refused."""
+    if file.local_path is not None and file.local_path.is_symlink():
+        raise PermissionError(
+            f"{file} must not be a symbolic link, which may lead out of the run folder. Put what "
+            "it leads to in its place, or remove it."
+        )
+    return file
 
 
 def _files(folder: Path, *, recursive: bool) -> Iterator[tuple[str, int]]:
@@ -205,17 +204,12 @@ def _files(folder: Path, *, recursive: bool) -> Iterator[tuple[str, int]]:
 
 
 def arrow() -> tuple[Any, Any]:
-    """Import pyarrow; versions that may run code from the files they read are refused."""
+    """The package pyarrow and its module for Parquet files."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Runs need pyarrow: pip install 'eblime[batch]'.") from error
-    if [int(number) for number in re.findall(r"\d+", pa.__version__)[:3]] < [14, 0, 1]:
-        raise ImportError(
-            f"Runs need pyarrow 14.0.1 or later; version {pa.__version__} is installed: "
-            "pip install 'eblime[batch]'."
-        )
     return pa, pq
 
 

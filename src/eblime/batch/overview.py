@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._table import decimals, format_number
-from eblime._types import FloatArray
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.reporting.page import report
@@ -25,10 +24,8 @@ _FEW = 10  # features that are shown at first
 _LISTED = 1_000  # explanations in the list of inputs; of more, the worst fits and the first ones
 _OUTPUTS = 60  # outputs to choose from
 _TOP = 3  # features of an explanation in the list
-_COLUMNS = [
-    *("input", "name", "target", "label", "prediction", "feature", "value"),
-    *("mean", "low", "high", "r2", "r2_held_out", "area"),
-]
+_OWN = ["input", "target"]  # of an explanation
+_SAME = ["label", "prediction", "r2", "r2_held_out"]  # in all its rows
 
 
 def overview(
@@ -61,24 +58,28 @@ def overview(
         never; or a function of (done, total).
     """
     check_progress(progress)
-    found, failures = _entries(run), list(run.failures().itertuples())
-    r2_name = "R² (in-sample where not held out)" if found.in_sample else "held-out R²"
-    listed = list(found.listed().itertuples())
+    entries, failures = _entries(run), list(run.failures().itertuples())
+    r2_name = "R² (in-sample where not held out)" if entries["in_sample"].any() else "held-out R²"
+    listed = list(_listed(run, entries).itertuples())
     links = {} if path is None else _pages(run, Location.of(path), listed, pages, progress)
-    importances = [] if found.regions else list(run.summary(prob).itertuples())
+    regions = bool(entries["regions"].all())  # of their own input, such as superpixels
+    importances = [] if regions else list(run.summary(prob).itertuples())
     digits = decimals([np.array([row.high for row in importances])])
     page = render_page(
         "run.html.j2",
         scripts=("download.js", "run.js"),
         heading=f"Run “{run.location.name}”",
-        summary=_summary(run, found, r2_name, len(failures)),
-        classes=_by_class(found.classes) if found.regions else None,
+        done=entries["input"].nunique(),
+        count=run.settings["count"],
+        explanations=len(entries),
+        median=entries["r2"].median(),
+        rough=int((entries["r2"] < 0.5).sum()),
+        classes=_by_class(entries) if regions else None,
         importances=importances,
         output=importances[0].output if importances else "",
         number=partial(format_number, digits=digits),
         prob=prob,
         r2_name=r2_name,
-        about_list=_about_list(found, listed, links),
         outputs=sorted({row.label for row in listed})[:_OUTPUTS],
         listed=listed,
         links=links,
@@ -91,81 +92,50 @@ def overview(
     return page
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entries:
-    """What the page shows of all explanations of a run.
+def _entries(run: Run) -> Any:
+    """A frame with one row per explanation.
 
     `r2` is held-out, or else in-sample, and NaN for constant scores: those without a held-out value
     and an in-sample value of exactly 0 or 1.
     """
-
-    first: Any  # frame of the first explanations
-    worst: Any  # and of those with the lowest `r2`; constant scores, which have none, come last
-    r2: FloatArray  # of all
-    in_sample: bool  # whether some `r2` is
-    inputs: int
-    regions: bool  # whether the features are regions of their own input, such as superpixels
-    classes: Any  # frame with the sums over the explanations of each class
-
-    def listed(self) -> Any:
-        """Frame of the explanations to list, the worst fits first."""
-        import pandas as pd
-
-        if len(self.r2) <= _LISTED:
-            return self.first.sort_values("r2", kind="stable")
-        both = pd.concat([self.worst[: _LISTED // 2], self.first])
-        return both.drop_duplicates(["input", "target"])[:_LISTED].sort_values("r2", kind="stable")
-
-
-def _entries(run: Run) -> _Entries:
-    """Collect the explanations of a run, which is read one part at a time."""
     import pandas as pd
 
-    first, worst, r2, inputs, sums = pd.DataFrame(), pd.DataFrame(), [], 0, []
-    in_sample, regions = False, True
-    for rows in run.pieces(_COLUMNS):
-        each = _explanations(rows)
-        first = pd.concat([first, each[: _LISTED - len(first)]])
-        worst = pd.concat([worst, each]).sort_values("r2", kind="stable")[:_LISTED]
-        r2.append(each["r2"].to_numpy(dtype=float))
-        inputs += each["input"].nunique()
-        in_sample |= bool(each["in_sample"].any())
-        regions &= bool(each["regions"].all())
-        if regions:
-            known = each.assign(count=1, known=each["r2"].notna())
-            summed = ["count", "prediction", "r2", "known", "certain"]
-            sums.append(known.groupby("label")[summed].sum())
-    return _Entries(
-        first=first,
-        worst=worst,
-        r2=np.concatenate(r2),
-        in_sample=in_sample,
-        inputs=inputs,
-        regions=regions,
-        classes=pd.concat(sums).groupby(level="label").sum() if regions else None,
-    )
-
-
-def _explanations(rows: Any) -> Any:
-    """A frame with one row per explanation, from one with a row per feature."""
-    certain = (rows["low"] > 0) | (rows["high"] < 0)
-    rows = rows.assign(certain=certain, regions=rows["area"].notna())
-    own, same = ["input", "target"], ["name", "label", "prediction", "r2", "r2_held_out"]
-    alike = rows.groupby(own, sort=False)
-    each = alike[same].first().join(alike["certain"].mean()).join(alike["regions"].all())
-    largest = rows.iloc[np.argsort(-rows["mean"].abs().to_numpy(), kind="stable")]
-    top: dict[tuple[int, int], list[tuple[str, float, str]]] = {key: [] for key in each.index}
-    for row in largest.groupby(own, sort=False).head(_TOP).itertuples():
-        kind = "unsure" if not row.certain else "for" if row.mean > 0 else "against"
-        top[row.input, row.target].append((_with_value(row.feature, row.value), row.mean, kind))
+    found = []
+    for rows in run.pieces([*_OWN, *_SAME, "low", "high", "area"]):
+        certain = (rows["low"] > 0) | (rows["high"] < 0)
+        rows = rows.assign(certain=certain, regions=rows["area"].notna())
+        alike = rows.groupby(_OWN, sort=False)
+        found.append(
+            alike[_SAME].first().join(alike["certain"].mean()).join(alike["regions"].all())
+        )
+    each = pd.concat(found).reset_index()
     held_out, r2 = each.pop("r2_held_out").astype(float), each["r2"].astype(float)
     in_sample = held_out.isna() & ~r2.isin([0.0, 1.0]) & r2.notna()
-    each = each.assign(r2=held_out.where(~in_sample, r2), in_sample=in_sample)
-    return each.assign(top=list(top.values())).reset_index()
+    return each.assign(r2=held_out.where(~in_sample, r2), in_sample=in_sample)
+
+
+def _listed(run: Run, entries: Any) -> Any:
+    """The explanations to list, the worst fits first, with their most important features."""
+    import pandas as pd
+
+    worst = entries.sort_values("r2", kind="stable")  # constant scores come last
+    if len(entries) > _LISTED:
+        both = pd.concat([worst[: _LISTED // 2], entries]).drop_duplicates(_OWN)
+        worst = both[:_LISTED].sort_values("r2", kind="stable")
+    wanted = [*_OWN, "name", "feature", "value", "mean", "low", "high"]
+    rows: Any = pd.concat([p[p["input"].isin(worst["input"])] for p in run.pieces(wanted)])
+    names = rows.drop_duplicates("input").set_index("input")["name"]
+    largest = rows.iloc[np.argsort(-rows["mean"].abs().to_numpy(), kind="stable")]
+    top: dict[tuple[int, int], list[tuple[str, float, str]]] = defaultdict(list)
+    for row in largest.groupby(_OWN, sort=False).head(_TOP).itertuples():
+        certain = row.low > 0 or row.high < 0
+        kind = "unsure" if not certain else "for" if row.mean > 0 else "against"
+        top[row.input, row.target].append((_with_value(row.feature, row.value), row.mean, kind))
+    keys = zip(worst["input"], worst["target"], strict=True)
+    return worst.assign(name=worst["input"].map(names), top=[top[key] for key in keys])
 
 
 def _with_value(name: str, value: str | None) -> str:
-    """A feature and its value, if it has one; numbers with a point are shortened."""
     if not isinstance(value, str):
         return name
     with suppress(ValueError):
@@ -173,45 +143,12 @@ def _with_value(name: str, value: str | None) -> str:
     return f"{name} = {value}"
 
 
-def _by_class(sums: Any) -> list[dict[str, Any]]:
+def _by_class(entries: Any) -> list[dict[str, Any]]:
     """Means per class, the most frequent class first."""
-    means = sums.assign(
-        prediction=sums["prediction"] / sums["count"],
-        r2=sums["r2"] / sums["known"].where(sums["known"] > 0),
-        certain=sums["certain"] / sums["count"],
-    )
+    alike = entries.groupby("label")
+    means = alike[["prediction", "r2", "certain"]].mean().assign(count=alike.size())
     ordered = means.sort_values("count", ascending=False, kind="stable").reset_index()
     return list(ordered.to_dict("records"))
-
-
-def _summary(run: Run, found: _Entries, r2_name: str, failed: int) -> str:
-    """The run in two sentences."""
-    r2 = found.r2[~np.isnan(found.r2)]
-    said = f"{found.inputs} of {run.settings['count']} inputs explained, {failed} failed."
-    if r2.size:
-        said += f" The median of the {r2_name} is {np.median(r2):.2f}"
-        rough = int((r2 < 0.5).sum())
-        said += (
-            f"; it is below one half for {rough} of {len(found.r2)} explanations, whose "
-            "importances are rough sketches."
-            if rough
-            else "."
-        )
-    return said
-
-
-def _about_list(found: _Entries, listed: Sequence[Any], links: Mapping[Any, Any]) -> str:
-    """Which explanations are listed, and which have pages."""
-    count = len(found.r2)
-    said = "At first the worst fits come first; a heading sorts by its column."
-    if len(listed) < count:
-        said = (
-            f"{len(listed):,} of {count:,} explanations: the {_LISTED // 2:,} worst fits, and the "
-            f"first ones. {said}"
-        )
-    if links and len(links) < len(listed):
-        said += " Only some have pages: a run saves its first explanations, or all with keep=True."
-    return said
 
 
 def _pages(

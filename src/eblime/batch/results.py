@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from scipy import stats
 from eblime import registry
 from eblime._checks import check_level
 from eblime._text import name_outputs
-from eblime._types import FloatArray, IntArray
+from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
     DETAILS,
@@ -26,11 +27,10 @@ from eblime.batch.folder import (
     part_schema,
     read_manifest,
     read_table,
-    refuse_link,
 )
-from eblime.batch.location import Location, arrow
+from eblime.batch.location import Location, arrow, refuse_link
 from eblime.core.fit_quality import ROUNDING
-from eblime.core.overall import Overall, Sample, overall_each, overall_interval, pool_fits
+from eblime.core.overall import Overall, overall_each, overall_interval, pool_fits
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpack
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
-MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
-_GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 _BLOCK = 100_000  # rows read at a time
 _ESTIMATES = ["input", "target", "label", "prediction", "place", "feature"]
 _ESTIMATES += ["mean", "sd", "estimate", "se"]
@@ -73,11 +71,9 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     missing = count - sum(part < count for part in done)
     if missing:  # not listed, as a manifest may claim any number of parts
         found = sum(len(part_numbers(settings, part)) for part in done)
-        first = next(part for part in range(count) if part not in done)
         warn_user(
-            f"{location} has {found} of {settings['count']} inputs: part {first} "
-            f"{f'and {missing - 1} more are' if missing > 1 else 'is'} missing. "
-            "Call `eblime.explain_many`, or `eblime batch --resume`, again to finish the run."
+            f"{location} has {found} of {settings['count']} inputs: {missing} of {count} parts are "
+            "missing. Call `eblime.explain_many`, or `eblime batch --resume`, again to finish it."
         )
     return Run(location=location)
 
@@ -116,30 +112,25 @@ class Run:
         """The settings of the run."""
         return dict(read_manifest(self.location)["settings"])
 
-    def scan(self, *, verify: bool = True) -> pyarrow.dataset.Dataset:
+    def scan(self) -> pyarrow.dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
 
-        Parameters
-        ----------
-        verify
-            Compare every file with its checksum first, which reads the whole run once.
+        Every file is first compared with its checksum, which reads the whole run once.
         """
         from pyarrow import dataset
 
-        run, files = self._parts()
-        if verify:
-            for _ in map_parts(lambda name: read_table(self.location, run, name, ["error"]), files):
-                pass
+        for _ in self._tables(["error"]):
+            pass
         system, path = self.location.open()
-        paths = [f"{path}/{name}" for name in files]
+        paths = [f"{path}/{name}" for name in part_files(self.location).values()]
         return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
 
-    def _parts(self) -> tuple[str, list[str]]:
-        """The id of the run, and the files of the finished parts, at least one."""
-        files = [*part_files(self.location).values()]
+    def _tables(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        files = part_files(self.location).values()
         if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
-        return read_manifest(self.location)["run"], files
+        run = read_manifest(self.location)["run"]
+        return map_parts(lambda name: read_table(self.location, run, name, columns), files)
 
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
@@ -155,7 +146,7 @@ class Run:
         """
         order = ["input", "target", "place"]
         wanted = None if columns is None else list(dict.fromkeys([*columns, *order]))
-        (rows,) = self._blocks(wanted, size=None)
+        (rows,) = self._blocks(wanted, size=math.inf)
         rows = rows.sort_values(order, ignore_index=True)
         if columns is not None:
             return rows[list(columns)]
@@ -172,61 +163,41 @@ class Run:
         return self._blocks(columns, size=0)
 
     def _blocks(
-        self, columns: Sequence[str] | None, *, size: int | None = _BLOCK
+        self, columns: Sequence[str] | None, *, size: float = _BLOCK
     ) -> Iterator[pd.DataFrame]:
-        """Some columns of the rows without those of failures, several parts at a time.
-
-        A block has at least `size` rows, but for the last one; None reads one block.
-        """
+        """Some columns of the rows of `frame`, of so many parts that there are `size` rows."""
         pa, _ = arrow()
-        run, files = self._parts()
-        wanted = None if columns is None else [*columns, "error"]
-
-        def read(name: str) -> Any:
-            table = read_table(self.location, run, name, wanted)
-            return table.filter(table.column("error").is_null()).drop_columns(["error"])
-
-        def flush() -> Any:
-            table = pa.concat_tables(tables)
-            tables.clear()
-            return table.to_pandas(use_threads=False, self_destruct=True)  # each column is freed
-
         tables: list[Any] = []
-        for table in map_parts(read, files):
-            tables.append(table)
-            if size is not None and sum(map(len, tables)) >= size:
-                yield flush()
+        for table in self._tables(None if columns is None else [*columns, "error"]):
+            explained = table.filter(table.column("error").is_null()).drop_columns(["error"])
+            tables.append(explained)
+            if sum(map(len, tables)) >= size:
+                yield pa.concat_tables(tables).to_pandas(use_threads=False)
+                tables.clear()
         if tables:
-            yield flush()
+            yield pa.concat_tables(tables).to_pandas(use_threads=False)
 
     def failures(self) -> pd.DataFrame:
         """The failed inputs and their error messages."""
-        pa, _ = arrow()
-        run, files = self._parts()
-
-        def failed(name: str) -> Any:
-            table = read_table(self.location, run, name, ["input", "name", "error"])
-            return table.filter(table.column("error").is_valid())
-
-        table: pd.DataFrame = pa.concat_tables(map_parts(failed, files)).to_pandas()
-        return table.sort_values("input", ignore_index=True)
+        tables = self._tables(["input", "name", "error"])
+        failed = [table.filter(table.column("error").is_valid()) for table in tables]
+        found: pd.DataFrame = arrow()[0].concat_tables(failed).to_pandas()
+        return found.sort_values("input", ignore_index=True)
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
         """One whole explanation, if the run has saved it; `target=None` is the first output."""
-        folder = self.location / "explanations"
-        if target is None:
-            kept = [name for name in folder.files() if name.startswith(f"{number}-")]
-            names = sorted(kept, key=lambda name: (len(name), name))  # 7-2 before 7-10
-        else:
-            names = [f"{number}-{target}.eblime"]
-        if not names or (folder / names[0]).kind() == "nothing":
+        kept = (self.location / "explanations").files()
+        own = (name for name in kept if name.startswith(f"{number}-"))
+        names = sorted(own, key=lambda name: (len(name), name))  # 7-2 before 7-10
+        name = f"{number}-{target}.eblime" if target is not None else next(iter(names), "")
+        if name not in kept:
             raise FileNotFoundError(
                 f"{self.location} has no explanation of input {number}; keep=True saves them."
             )
-        file = refuse_link(folder / names[0])
+        file = refuse_link(self.location / f"explanations/{name}")
         found, seed = unpack(file.read(), file), self.settings["seed"]
-        own = f"SeedSequence({seed}, spawn_key=({number},))"  # no other input has it
-        if (found.provenance.get("seed"), f"{number}-{found.target}.eblime") != (own, names[0]):
+        spawned = f"SeedSequence({seed}, spawn_key=({number},))"  # no other input has it
+        if (found.provenance.get("seed"), f"{number}-{found.target}.eblime") != (spawned, name):
             raise ValueError(
                 f"{file} must be the explanation of input {number} of this run; it belongs to "
                 "another input or output, or to another run. It was renamed or copied; remove it."
@@ -268,8 +239,7 @@ class Run:
 
         The intervals are about these inputs, each explained with infinitely many masks. They do not
         predict other inputs. Several outputs of one input are averaged, as if their errors were the
-        same; use `by="label"` to keep classes apart. Of a run with more than 2,000 inputs, a sample
-        is fitted, and corrected by the mean absolute estimate of all.
+        same; use `by="label"` to keep classes apart.
 
         With fewer masks than features there are no least-squares estimates. Posterior means and
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
@@ -363,26 +333,16 @@ class Run:
         """
         import pandas as pd
 
-        count = int(self.settings["count"])
-        (columns, group_of), names = _grouping(by, count), ["group", "feature"]
-        share = min(1.0, MOST / max(count, 1))
-        kept, totals = [], []
+        columns, group_of = _grouping(by, int(self.settings["count"]))
+        kept = []
         for rows in self._blocks([*_ESTIMATES, *columns]):
             if labels is not None:
                 labels.update(rows["label"][rows["place"] == 0])
-            table = _estimates(rows.assign(group=group_of(rows)))
-            table = table if only is None else table[np.isin(table["input"], only)]
-            weight, estimate = table["weight"], table["estimate"]
-            sums = table[names].assign(
-                weight=weight,
-                size=weight * estimate.abs(),
-                signed=weight * estimate,
-                variance=(weight * table["se"]) ** 2,
-            )
-            totals.append(sums.groupby(names, sort=False).sum())
-            kept.append(table[(table["input"] * _GOLDEN) % 1.0 < share])
-        sums = pd.concat(totals).groupby(level=names, sort=False).sum()
-        return _fit_features(np.random.default_rng(seed), pd.concat(kept), sums, share)
+            kept.append(_estimates(rows.assign(group=group_of(rows))))
+        table = pd.concat(kept)
+        if only is not None:
+            table = table[np.isin(table["input"], only)]
+        return _fit_features(np.random.default_rng(seed), table)
 
     def plot(self, kind: str = "beeswarm", *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the importances of all inputs; returns matplotlib Axes.
@@ -394,15 +354,7 @@ class Run:
         return registry.find("run_plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        """The folder, and how many of its inputs are done and failed."""
-        try:
-            settings = self.settings
-            count, parts = settings["count"], part_files(self.location)
-            done = sum(len(part_numbers(settings, part)) for part in parts)
-            failed = len(self.failures()) if parts else 0
-        except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-            return f"Run(folder={str(self.folder)!r}, unreadable: {type(error).__name__})"
-        return f"Run(folder={str(self.folder)!r}, inputs={count}, done={done}, failed={failed})"
+        return f"Run(folder={str(self.folder)!r})"
 
 
 # Importance over the inputs of a run, and differences between runs or groups
@@ -438,8 +390,8 @@ def _rounding(rows: Any, estimate: Any) -> Any:
     return np.maximum(_SINGLE * largest, ROUNDING * rows["prediction"].abs())
 
 
-def _fit_features(rng: np.random.Generator, rows: Any, sums: Any, share: float) -> Found:
-    """The fits to a sample of the inputs, corrected by the means of all; all features at once.
+def _fit_features(rng: np.random.Generator, rows: Any) -> Found:
+    """The fits of all features at once.
 
     An input has several rows if several outputs were explained, or if a word occurs twice. Its
     first rows are fitted together, then its second rows, and so on.
@@ -447,49 +399,20 @@ def _fit_features(rng: np.random.Generator, rows: Any, sums: Any, share: float) 
     columns = [rows[name].to_numpy() for name in ("estimate", "se", "weight")]
     places = rows.groupby(["group", "feature", "turn"], sort=False).indices
     keys = sorted(places, key=lambda key: int(places[key][0]))  # in the order of the run
-    samples = {key: tuple(column[places[key]] for column in columns) for key in keys}
-    turns: dict[tuple[Any, Any], list[Overall]] = {}
-    parts: dict[tuple[Any, Any], list[Sample]] = {}
-    for key, fit in zip(samples, overall_each(rng, list(samples.values())), strict=True):
-        turns.setdefault(key[:2], []).append(fit)
-        parts.setdefault(key[:2], []).append(samples[key])
-    found: Found = {}
-    for (group, feature), fits in turns.items():
-        sample = parts[group, feature]
-        weights = np.array([weight.sum() for _, _, weight in sample])
-        fit = pool_fits(fits, weights / weights.sum())
-        if share < 1:
-            both = [np.concatenate(arrays) for arrays in zip(*sample, strict=True)]
-            fit = _correct(rng, fit, both, sums.loc[(group, feature)])
-        found.setdefault(group, {})[feature] = fit
+    samples = [tuple(column[places[key]] for column in columns) for key in keys]
+    turns: dict[tuple[Any, Any], list[tuple[Overall, float]]] = defaultdict(list)
+    for (group, feature, _), sample, fit in zip(
+        keys, samples, overall_each(rng, samples), strict=True
+    ):
+        turns[group, feature].append((fit, sample[2].sum()))
+    found: Found = defaultdict(dict)
+    for (group, feature), pairs in turns.items():
+        fits, sums = zip(*pairs, strict=True)
+        found[group][feature] = pool_fits(fits, np.array(sums) / sum(sums))
     return found
 
 
-def _correct(
-    rng: np.random.Generator, fit: Overall, sample: Sequence[FloatArray], sums: Any
-) -> Overall:
-    """The fit to a sample, moved by the difference between the mean |estimate| of all and its own.
-
-    The draws also get the error that is left: noise adds about min(|estimate|, se) to |estimate|,
-    which differs from input to input.
-    """
-    estimate, se, weight = sample
-    n = float(sums["weight"])
-    moved = float(sums["size"]) / n - float(np.average(np.abs(estimate), weights=weight))
-    noise = np.minimum(se, np.abs(estimate)).std() / np.sqrt(fit.n)
-    size = fit.size + moved + noise * rng.standard_normal(fit.size.shape)
-    repeats = np.sqrt(len(se) / fit.n)  # rows of the same input count as equal
-    return replace(
-        fit,
-        size=np.maximum(size, 0.0),
-        mean=float(sums["signed"]) / n,
-        mean_se=float(np.sqrt(sums["variance"])) / n * repeats,
-        n=round(n),
-    )
-
-
 def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
-    """The columns that decide the groups, and a function from rows to the group of each."""
     if by is None:
         return [], lambda rows: "all"
     if isinstance(by, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import chain
 from math import isqrt
@@ -17,6 +17,7 @@ from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._text import csv_text
 from eblime.batch.folder import (
     check_manifest,
+    count_failures,
     done_parts,
     part_count,
     part_files,
@@ -24,18 +25,19 @@ from eblime.batch.folder import (
     read_manifest,
     refuse_links,
     remove_leftovers,
+    write_manifest,
+    write_part,
 )
-from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
+from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
 from eblime.batch.results import Run
-from eblime.batch.worker import Job, check_explainer, explainer_settings, setting_text
-from eblime.batch.workers import Count, Workers, run_local, run_on_ray
+from eblime.batch.worker import Job, explainer_settings, make_explainer, setting_text
+from eblime.batch.workers import Count, Workers, do_parts
 from eblime.engine.cache import model_name
 from eblime.engine.settings import check_max_masks
 from eblime.engine.targets import Targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
-from eblime.scores import Box, Region
 from eblime.stopping.rules import as_rule
 
 _PARTS = 10_000  # the most parts of a run of large inputs whose part size is not given
@@ -72,9 +74,9 @@ def explain_many(
         has an attribute `about`, a string or a dictionary, it is stored with the settings.
     inputs
         A folder of photos or .txt files, a .csv, .tsv, .parquet or .jsonl file, a folder of
-        .parquet files, the address of one of these in an object store, a frame, an array, any
-        sequence or iterable, or a Ray Dataset. Inputs that cannot be read by number are first
-        stored in the run folder, a chunk at a time.
+        .parquet files, the address of one of these in an object store, a frame, an array, or any
+        sequence or iterable, such as `dataset.iter_rows()` of Ray. Inputs that cannot be read by
+        number are first stored in the run folder, a chunk at a time.
     out
         The run folder, or an address such as s3://bucket/run; not the folder of the inputs.
     targets
@@ -124,7 +126,8 @@ def explain_many(
     4
     """
     arrow()  # a missing package is reported before anything is read or written
-    check_explainer(explainer)
+    if not callable(explainer):
+        make_explainer(explainer)
     pool = workers if isinstance(workers, Workers) else Workers(workers)
     pool.check()
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
@@ -138,28 +141,30 @@ def explain_many(
     check_max_masks(max_masks, rule)
     created = isinstance(explainer, BaseExplainer)
     settings: dict[str, Any] = {
-        # those that a function chooses are stored with every part, and compared by the workers
-        "explainer": explainer_settings(explainer)
-        if created
-        else {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)},
+        # those that a function chooses are known when the first part is done
+        "explainer": explainer_settings(explainer) if created else None,
         "model": model_name(explainer.model, explainer.loop.calls.cache) if created else None,
         "targets": _plain_targets(targets),
         "seed": int(seed),
         "prob": check_level("prob", prob),
         "keep": None if keep is None else bool(keep),
-        "about": _description(explainer),
+        "about": None if created else getattr(explainer, "about", None),
     }
     if rule is not None:
         settings |= {"until": setting_text(rule), "max_masks": max_masks and int(max_masks)}
+    try:
+        json.dumps(settings, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`about` and `targets` must hold what JSON can store: {error}.") from error
     folder = Location.of(out)
     given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
     folder.make()
     refuse_links(folder)
     with folder.lock():
-        stored = store_inputs(given.entries, folder) if isinstance(given, Stream) else given
+        stored = store_inputs(given, folder) if isinstance(given, Iterator) else given
         size = part_size or _part_size(folder, stored)
         settings |= {"count": len(stored), "inputs": stored.fingerprint, "part_size": size}
-        run = check_manifest(folder, settings, new_inputs=retry)
+        run, settings = check_manifest(folder, settings, new_inputs=retry)
         done, files = done_parts(folder, run, part_count(settings)), part_files(folder)
         for part in [part for part, failed in done.items() if retry and failed]:
             (folder / files.pop(part)).remove()
@@ -188,18 +193,20 @@ def _finish(
 
     `done` has the finished parts, with the number of failed inputs in each.
     """
-    parts = range(part_count(job.settings))
-    do_parts = run_on_ray if workers.engine == "ray" else run_local
     with progress_reporter(progress, job.settings["count"], unit="input") as show:
         failed = sum(done.values())
         finished = sum(len(part_numbers(job.settings, part)) for part in done)
-        todo = [part for part in parts if part not in done]
+        todo = [part for part in range(part_count(job.settings)) if part not in done]
         try:
             with closing(do_parts(job, todo, workers)) as results:
                 for result in chain([None], results):  # first without any
                     if result is not None:
-                        finished += len(part_numbers(job.settings, result[0]))
-                        failed += result[1]
+                        part, rows, about = result
+                        if not (job.resumed or finished):
+                            write_manifest(job.folder, job.run, {**job.settings, **about})
+                        write_part(job.folder, job.run, part, rows)
+                        finished += len(part_numbers(job.settings, part))
+                        failed += count_failures(rows)
                     show(finished, failed)
                     if max_failures is not None and failed > max_failures:
                         raise RuntimeError(
@@ -209,8 +216,6 @@ def _finish(
                         )
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)
-    if missing := sorted({*parts} - part_files(job.folder).keys()):
-        raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
     run, log = Run(location=job.folder), job.folder / "failures.csv"
     if failed:
         log.write(csv_text(run.failures()).encode())
@@ -237,26 +242,6 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
 def _plain_targets(targets: Any) -> int | list[int | str]:
     """Targets in a form that JSON can hold."""
     if isinstance(targets, (int, np.integer)):
-        check_count("targets", int(targets))
         return int(targets)
-    listed = [targets] if isinstance(targets, str) else list(targets)
-    if not listed:
-        raise ValueError("`targets` must list at least one output.")
-    for target in listed:
-        if not isinstance(target, (int, np.integer, str, Box, Region)):
-            raise TypeError(f"`targets` must list whole numbers and labels; got {target!r}.")
-    listed = [t.text if isinstance(t, (Box, Region)) else t for t in listed]
-    return [target if isinstance(target, str) else int(target) for target in listed]
-
-
-def _description(explainer: Any) -> dict[str, Any] | str | None:
-    """What a function that creates an explainer says about itself."""
-    about = None if isinstance(explainer, BaseExplainer) else getattr(explainer, "about", None)
-    found = dict(about) if isinstance(about, Mapping) else about
-    if not isinstance(found, (dict, str, type(None))):
-        raise TypeError(f"`about` must be a string or a dictionary; got {about!r:.80}.")
-    try:
-        json.dumps(found, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"`about` must hold what JSON can store: {error}.") from error
-    return found
+    listed = [targets] if isinstance(targets, str) else targets
+    return [int(t) if isinstance(t, np.integer) else getattr(t, "text", t) for t in listed]

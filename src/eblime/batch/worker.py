@@ -1,18 +1,15 @@
-"""A worker explains the inputs of a part and writes the part.
+"""A worker explains the inputs of a part.
 
 The result depends on the run's settings and the part's number alone.
 """
 
 from __future__ import annotations
 
-import inspect
-import signal
-import threading
-import traceback
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
@@ -22,24 +19,22 @@ import numpy as np
 
 from eblime import registry
 from eblime._digest import UnknownContentError, digest_of
-from eblime._repr import brief_repr, short_repr
+from eblime._repr import short_repr
 from eblime._text import printable
 from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import (
     Rows,
-    count_failures,
     map_ahead,
     part_files,
     part_numbers,
-    read_part,
+    read_table,
+    refuse_difference,
     rows_of_input,
-    write_part,
 )
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location, arrow
 from eblime.engine.cache import model_name
-from eblime.engine.calls import Calls
-from eblime.engine.drive import Inline, ask, drive, group_size, run, score_of_input
+from eblime.engine.drive import Inline, drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
@@ -49,7 +44,7 @@ from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
-Result = Mapping[int, Explanation] | BaseException
+Result = Mapping[int, Explanation] | Exception
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
@@ -75,11 +70,8 @@ class Job:
     until: Stop | None = None  # the rule that ends the questions about an input
 
     def name(self, number: int) -> str:
-        """The name of an input; its number if the name cannot be read."""
-        try:
-            return printable(self.inputs.name(number))
-        except Exception:
-            return str(number)
+        """The name of an input."""
+        return printable(self.inputs.name(number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +80,8 @@ class Worker:
 
     job: Job
     explainer: BaseExplainer
-    about: Mapping[str, str]  # the settings of the explainer
-    calls: Calls  # those of the explainer, with the stored answers of its model
+    about: Mapping[str, Any]  # `explainer`, its settings, and `model`, the name of its model
+    loop: LoopSettings  # with batch sizes that do not depend on the machine
 
     @classmethod
     def start(cls, job: Job) -> Worker:
@@ -101,95 +93,64 @@ class Worker:
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
-        calls = replace(explainer.loop.calls, partial=False)
-        about = explainer_settings(explainer)
-        if (name := model_name(explainer.model, calls.cache)) is not None:
-            about["model"] = name
-        worker = cls(job=job, explainer=explainer, about=about, calls=calls)
         check_targets(job.settings["targets"], explainer.labels)
-        stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
+        limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
+        loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
+        about = {
+            "explainer": explainer_settings(explainer),
+            "model": model_name(explainer.model, loop.calls.cache),
+        }
+        worker = cls(job=job, explainer=explainer, about=about, loop=loop)
         if job.resumed:
+            known = {name: job.settings[name] for name in about}
+            if None in (known["model"], about["model"]):
+                known["model"] = about["model"]
+            refuse_difference(job.folder, known, about)
             _compare_model(worker)
         return worker
 
-    def do_parts(self, parts: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Do parts; yields (part, number of failed inputs) after each.
+    def do_parts(self, parts: Sequence[int]) -> Iterator[tuple[int, Rows]]:
+        """The rows of each part, as it is finished.
 
-        Threads keep a GPU busy: they read inputs ahead of it, fit and write behind it, and it goes
-        on with the next part while one is finished.
+        Threads keep a GPU busy: they read inputs ahead of it and fit behind it, and it goes on with
+        the next part while one is finished.
         """
-        if not self._keeps_gpu_busy:
-            for part in parts:
-                numbers = part_numbers(self.job.settings, part)
-                yield part, self.write(part, self.explain_rows(numbers))
-            return
-        owner = {n: part for part in parts for n in part_numbers(self.job.settings, part)}
-        left = Counter(owner.values())
-        rows = defaultdict[int, Rows](list)
-        ahead = max(2, min(8, available_cores() - 1))
-
-        def explained(pool: Executor) -> Iterator[int]:
-            for found in self.explain_inputs([*owner], pool, ahead):
-                for number, some in found.items():
+        asked_first = scores_of(self.job.settings["targets"], self.explainer.labels)
+        busy = on_gpu(self.explainer) and not asked_first
+        ahead = max(2, min(8, available_cores() - 1)) if busy else 0
+        with ThreadPoolExecutor(ahead) if ahead else Inline() as pool:
+            for span in [parts] if ahead else [[part] for part in parts]:
+                owner = {n: part for part in span for n in part_numbers(self.job.settings, part)}
+                left = Counter(owner.values())
+                rows = defaultdict[int, Rows](list)
+                for number, some in self.explain_inputs([*owner], pool, ahead):
                     part = owner[number]
                     rows[part] += some
                     left[part] -= 1
                     if not left[part]:
-                        yield part
-
-        def write(part: int) -> tuple[int, int]:
-            return part, self.write(part, sorted(rows.pop(part), key=lambda row: row["input"]))
-
-        with ThreadPoolExecutor(ahead) as pool:
-            try:
-                yield from map_ahead(pool, write, explained(pool), ahead, eager=True)
-            finally:
-                pool.shutdown(cancel_futures=True)
-
-    @property
-    def _keeps_gpu_busy(self) -> bool:
-        """Whether the model runs on a GPU, and is not asked before an input is explained."""
-        scores = scores_of(self.job.settings["targets"], self.explainer.labels)
-        return on_gpu(self.explainer) and not scores
-
-    def explain_rows(self, numbers: Sequence[int]) -> Rows:
-        """Explain inputs; returns their rows."""
-        found = {n: rows for some in self.explain_inputs(numbers) for n, rows in some.items()}
-        return [row for number in numbers for row in found[number]]
-
-    def write(self, part: int, rows: Rows) -> int:
-        """Write the rows of a part; returns how many inputs failed."""
-        write_part(self.job.folder, self.job.run, part, rows, self.about)
-        return count_failures(rows)
+                        yield part, sorted(rows.pop(part), key=lambda row: row["input"])
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
-        if self._keeps(number) and not isinstance(found, BaseException):
-            for target, explanation in found.items():
+        results: Any = found if isinstance(found, Exception) else [*found.values()]
+        if not isinstance(found, Exception) and (most := self._most_kept(number)):
+            for explanation in results:
                 packed = pack(explanation)
-                if self._keeps(number, len(packed)):
-                    (self.job.folder / f"explanations/{number}-{target}.eblime").write(packed)
-        results = found if isinstance(found, BaseException) else found.values()
+                if len(packed) < most:
+                    name = f"explanations/{number}-{explanation.target}.eblime"
+                    (self.job.folder / name).write(packed)
         with few_threads(0):  # more threads may add numbers in another order
             return rows_of_input(number, self.job.name(number), results, self.job.settings["prob"])
 
-    def _keeps(self, number: int, size: int = 0) -> bool:
-        """Whether whole explanations of an input, of `size` bytes, are saved."""
-        keep = self.job.settings["keep"]
-        if keep is not None:
-            return bool(keep)
-        domain = registry.get("domains", self.explainer.domain)
-        if domain is None or number < _KEPT:
-            return domain is not None
+    def _most_kept(self, number: int) -> float:
+        """How large whole explanations of an input may be to be saved, in bytes."""
+        keep, domain = self.job.settings["keep"], registry.get("domains", self.explainer.domain)
+        if keep is not None or domain is None:
+            return math.inf if keep else 0
+        if number < _KEPT:
+            return math.inf
         shown = domain.picture not in ("intervals", "values")
-        return shown and number < _KEPT_VIEWS and number * size < _KEPT_BYTES
-
-    @property
-    def loop(self) -> LoopSettings:
-        """The settings of the loop, with batch sizes that do not depend on the machine."""
-        settings = self.job.settings
-        limited = stop_settings(self.explainer.loop, self.job.until, settings.get("max_masks"))
-        return replace(limited, steady=True, calls=self.calls)
+        return _KEPT_BYTES / number if shown and number < _KEPT_VIEWS else 0
 
     def prepare(self, number: int) -> tuple[LoopSettings, Subject, Any]:
         """Read an input, so that it can be perturbed."""
@@ -198,10 +159,10 @@ class Worker:
 
     def explain_inputs(
         self, numbers: Sequence[int], pool: Executor | None = None, ahead: int = 0
-    ) -> Iterator[dict[int, Rows]]:
-        """The rows of inputs by number; those that share model calls come together."""
+    ) -> Iterator[tuple[int, Rows]]:
+        """Numbers and rows of inputs, as they end."""
         number_of: dict[Session, int] = {}
-        unread: dict[int, Result] = {}
+        unread: list[tuple[int, Rows]] = []
         pool = pool or Inline()
 
         def sessions() -> Iterator[Session]:
@@ -211,56 +172,44 @@ class Worker:
                     number_of[session] = number
                     yield session
                 else:
-                    unread[number] = session
+                    unread.append((number, self.rows(number, session)))
 
-        def conclude(ended: Sequence[Session]) -> dict[int, Rows]:
+        def conclude(ended: Sequence[Session]) -> list[tuple[int, Rows]]:
             fit_together(ended)
-            results = {number_of.pop(session): _attempt(explanations, session) for session in ended}
-            return {number: self.rows(number, found) for number, found in results.items()}
+            results = [(number_of.pop(each), _attempt(explanations, each)) for each in ended]
+            return [(number, self.rows(number, found)) for number, found in results]
 
         together = ahead or group_size(self.loop)
-        ends = drive(
-            sessions(),
-            ask,
-            together=together,
-            pool=pool,
-            keeps=_is_kept,
-        )
-        for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [{}]):
-            yield found | {n: self.rows(n, unread.pop(n)) for n in [*unread]}
+        keeps = lambda error: isinstance(error, Exception)  # noqa: E731
+        ends = drive(sessions(), together=together, pool=pool, keeps=keeps)
+        for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [[]]):
+            yield from found
+            while unread:
+                yield unread.pop()
 
     def begin(self, number: int) -> Session:
-        """Read an input and choose the first masks."""
+        """Read an input and choose the first masks; the seed depends on the input alone."""
         settings, subject, targets = self.prepare(number)
-        return Session.begin(settings, subject, targets, self._seed(number))
-
-    def _seed(self, number: int) -> np.random.SeedSequence:
-        """The seed of an input; it depends on the seed of the run and the number alone."""
-        return np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
+        seed = np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
+        return Session.begin(settings, subject, targets, seed)
 
 
 def _compare_model(worker: Worker) -> None:
-    """Refuse an explainer or a model that differs from the one of the first and last part.
+    """Refuse a model that differs from the one of the first and last part.
 
     The model is asked about a few inputs, and must answer at least once. If its name and that of
     the model of the run are not known, one input is explained again. This also compares what the
     code of functions does not show, such as other functions that they call.
     """
-    job, worker = worker.job, replace(worker, calls=replace(worker.calls, cache=None))
+    calls = replace(worker.loop.calls, cache=None)
+    job, worker = worker.job, replace(worker, loop=replace(worker.loop, calls=calls))
     files = [*part_files(job.folder).values()]
-    answers, certain = [], True
+    answers, certain = [], None not in (job.settings["model"], worker.about["model"])
     for name in dict.fromkeys([*files[:1], *files[-1:]]):
         try:
-            table, about = read_part(job.folder, job.run, name)
+            table = read_table(job.folder, job.run, name).to_pandas(use_threads=False)
         except (OSError, ValueError):  # a damaged part is done again
             continue
-        for setting in sorted({*about, *worker.about}):
-            before, now = about.get(setting), worker.about.get(setting)
-            if before != now and not (setting == "model" and None in (before, now)):
-                raise ValueError(
-                    f"{job.folder} was created with {setting}={before}; this call has "
-                    f"{setting}={now}. Use another folder, or the explainer of the run."
-                )
         good = table[table["error"].isna()]
         first = good[good["input"] == good["input"].min()]
         size = float((first["mean"].abs() + 0.1 * first["prediction"].abs()).max())
@@ -269,8 +218,8 @@ def _compare_model(worker: Worker) -> None:
             ask = partial(_predict, worker, int(row.input), int(row.target))
             what = f"prediction for {row.name!r}"
             answers.append(_is_same(worker, what, np.array([row.prediction]), ask, allowed))
-        if certain and len(first) and None in (about.get("model"), worker.about.get("model")):
-            certain = False
+        if not certain and len(first):
+            certain = True
             allowed = _NEAR * float(max(first["mean"].abs().max(), first["sd"].max()))
             allowed += _DIGITS * float(first["prediction"].abs().max())
             ask = partial(_explain_again, worker, int(first["input"].iloc[0]))
@@ -288,11 +237,15 @@ def _is_same(
     worker: Worker, what: str, before: Any, ask: Callable[[], Any], allowed: float
 ) -> bool:
     """Refuse a model that returns other numbers, unless it is random; False if it fails."""
+
+    def same(one: Any, other: Any) -> bool:
+        return len(one) == len(other) and np.allclose(one, other, rtol=0, atol=allowed)
+
     found = _attempt(ask)
-    if isinstance(found, BaseException) or _are_near(found, before, allowed):
-        return not isinstance(found, BaseException)
+    if isinstance(found, Exception) or same(found, before):
+        return not isinstance(found, Exception)
     again = _attempt(ask)
-    if not isinstance(again, BaseException) and _are_near(again, found, allowed):
+    if not isinstance(again, Exception) and same(again, found):
         raise ValueError(
             f"{worker.job.folder} was created with another model, or with functions that do "
             f"something else: its stored {what} is {_in_words(before)}; the model now returns "
@@ -301,20 +254,8 @@ def _is_same(
     return True
 
 
-def _is_kept(error: BaseException) -> bool:
-    """Whether an error is recorded for its input, and the run goes on."""
-    return not _ends_the_run(error)
-
-
-def _are_near(one: Any, other: Any, allowed: float) -> bool:
-    """Whether numbers are the same but for a small difference."""
-    return len(one) == len(other) and bool((np.abs(one - other) <= allowed).all())
-
-
 def _in_words(numbers: Any) -> str:
-    """The first of some numbers."""
-    shown = ", ".join(f"{number:.4g}" for number in numbers[:3]) or "no such output"
-    return f"{shown}, ..." if len(numbers) > 3 else shown
+    return ", ".join(f"{number:.4g}" for number in numbers[:3]) or "no such output"
 
 
 def _predict(worker: Worker, number: int, target: int) -> Any:
@@ -324,81 +265,28 @@ def _predict(worker: Worker, number: int, target: int) -> Any:
 
 
 def _explain_again(worker: Worker, number: int) -> Any:
-    """The importances of an input."""
     session = worker.begin(number)
     run(session, progress=False)
     return np.concatenate([found.posterior.mean for found in explanations(session).values()])
 
 
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
-    """The result of a call, or its error; a model that calls `sys.exit` has failed, too."""
     try:
         return call(*args)
-    except BaseException as error:
-        if _ends_the_run(error):
-            raise
+    except Exception as error:
         return error
-
-
-def _ends_the_run(error: BaseException | None) -> bool:
-    """Whether an error ends the whole call: it comes from the handler of a signal, such as Ctrl-C.
-
-    A model that raises `KeyboardInterrupt` or `SystemExit` itself has failed.
-    """
-    if error is None or isinstance(error, Exception):
-        return False
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
-    if any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__)):
-        return True
-    return _ends_the_run(error.__context__)
-
-
-@contextmanager
-def with_python_handler() -> Iterator[None]:
-    """Handle Ctrl-C by a function that `_ends_the_run` finds in the traceback of an error."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # The explainer of a run
 
 
-def check_explainer(given: Any) -> None:
-    """Refuse objects that are neither an explainer nor a function that may create one."""
-    if isinstance(given, BaseExplainer):
-        return
-    try:
-        inspect.signature(given).bind()
-    except ValueError:  # a function of a compiled module does not tell
-        return
-    except TypeError as error:
-        got = type(given).__name__ + (" that needs arguments" if callable(given) else "")
-        raise TypeError(
-            "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
-            f"function without arguments that creates one; got {got}."
-        ) from error
-
-
 def make_explainer(given: Any) -> BaseExplainer:
     """The explainer itself, or what a function that creates one returns."""
-    check_explainer(given)
-    made = given if isinstance(given, BaseExplainer) else given()
+    made = given() if callable(given) and not isinstance(given, BaseExplainer) else given
     if not isinstance(made, BaseExplainer):
         raise TypeError(
-            "`explainer` must create an explainer, such as ImageExplainer or TabularExplainer; "
-            f"it returned {type(made).__name__}."
+            "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
+            f"function without arguments that creates one; got {type(made).__name__}."
         )
     return made
 
@@ -416,16 +304,10 @@ def explainer_settings(explainer: Any) -> dict[str, str]:
     found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
     if calls.max_calls is not None:
         found["max_calls"] = str(calls.max_calls)
-    for entry in fields(explainer):
-        value = getattr(explainer, entry.name)
-        if entry.name == "labels" and value is not None:
-            named = sorted(value.items()) if isinstance(value, Mapping) else enumerate(value)
-            value = [(int(column), str(label)) for column, label in named]
-        if entry.name == "settings":  # of a domain
-            value = dict(sorted(value.items()))
-        if entry.init and entry.name not in _LEFT_OUT:
-            found[entry.name] = setting_text(value)
-    return found
+    names = (entry.name for entry in fields(explainer) if entry.init)
+    return found | {
+        name: setting_text(getattr(explainer, name)) for name in names if name not in _LEFT_OUT
+    }
 
 
 def setting_text(value: Any) -> str:
@@ -433,13 +315,9 @@ def setting_text(value: Any) -> str:
 
     The digest has the code of functions. If the content cannot be read, there is none.
     """
-    if value is None or isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
-    if isinstance(value, str) and len(value) <= _SHOWN:
-        return repr(value)
-    try:
-        digest = digest_of(value, code=True)[:16]
-    except UnknownContentError:
-        digest = ""
-    words = short_repr(value)
-    return f"{words if len(words) <= _SHOWN else brief_repr(value)} {digest}".strip()
+    words = short_repr(value)[:_SHOWN]
+    with suppress(UnknownContentError):
+        words += f" {digest_of(value, code=True)[:16]}"
+    return words

@@ -25,23 +25,17 @@ _COMMANDS = {
 }
 
 
-def _version(version: bool, debug: bool) -> None:
-    if version:
-        say(f"eblime {__version__}")
-        sys.exit(0)
-
-
+_version = click.version_option(
+    __version__, message="%(prog)s %(version)s", help="Print the version."
+)
 app = LazyGroup(
     "eblime",
     lambda: _COMMANDS,
     lambda name: registry.resolve(_COMMANDS[name]),
     context_settings={"help_option_names": ["-h", "--help"]},
     params=[
-        option_of(Option("version", "Print the version.", type=bool)),
-        option_of(Option("debug", "Show the traceback of an error; give it anywhere.", type=bool)),
+        option_of(Option("debug", "Show the traceback of an error; give it anywhere.", type=bool))
     ],
-    callback=_version,
-    invoke_without_command=True,
     help="""Explain the predictions of any black-box model, with an error bar for every number.
 
     Try it: eblime demo
@@ -51,6 +45,7 @@ app = LazyGroup(
     `eblime COMMAND --help` has the options and an example of a command.
     """,
 )
+app = _version(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,15 @@ def make_explainer(
 ) -> Any:
     """The explainer of a domain, from the values of all options and the argument of the command."""
     given = {name: value for name, value in values.items() if value is not None}
-    method = registry.find("methods", values["method"])() if "index" in given else values["method"]
-    if "index" in given and not hasattr(method, "index"):
-        raise ValueError(f"--index needs --method quadrature; got --method {values['method']}.")
+    method = values["method"]
+    if "index" in given:
+        made = registry.find("methods", method)()
+        if not hasattr(made, "index"):
+            raise ValueError(f"--index needs --method quadrature; got --method {method}.")
+        method = replace(made, index=given["index"])
     shared: dict[str, Any] = {
         "n_masks": values["masks"],
-        "method": replace(method, index=given["index"]) if "index" in given else method,
+        "method": method,
         "labels": load_labels(Path(given["labels"])) if "labels" in given else None,
         **{name: given[name] for name in ("design", "kernel") if name in given},
         "calls": Calls(**{n: given[n] for n in ("retry", "timeout", "concurrency") if n in given}),
@@ -77,7 +81,6 @@ _DATA_HOLDERS = frozenset(
         ),
     }
 )
-_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def load_model(
@@ -127,10 +130,8 @@ def load_labels(path: Path) -> list[str] | dict[int, str]:
         found = json.loads(text)
         if isinstance(found, dict):
             return {int(column): str(name) for column, name in found.items()}
-        if not isinstance(found, list):
-            raise ValueError(f"got {found!r:.80}")
         return [str(name) for name in found]
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"{path} must be a text in UTF-8 with a name per line, a JSON list of names, or a JSON "
             f"object from column numbers to names: {error}."
@@ -170,31 +171,28 @@ def _read_onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
         raise ValueError(
             f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
         )
-    return replace(model, preprocess=_SCALINGS[normalise])
+    scaling = _SCALINGS[normalise]
+    return model if scaling is None else replace(model, preprocess=partial(_standardise, *scaling))
 
 
-def _symmetric(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Pixels from -1 to 1."""
-    return 2 * images - 1
-
-
-def _bytes(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Pixels from 0 to 255."""
-    return 255 * images
-
-
-def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Standardise colours as torchvision does, for channels first or last."""
-    if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
-        raise ValueError(
-            f"--normalise imagenet needs photos with three channels; got shape {images.shape}."
-        )
-    shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
-    mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in _IMAGENET)
+def _standardise(mean: Any, sd: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pixels minus a mean, divided by a scale: one for all, or one for each of three colours."""
+    if np.ndim(mean):
+        if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
+            raise ValueError(
+                f"--normalise imagenet needs photos with three channels; got shape {images.shape}."
+            )
+        shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
+        mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in (mean, sd))
     return np.asarray((images - mean) / sd)
 
 
-_SCALINGS = {"unit": None, "imagenet": _imagenet, "symmetric": _symmetric, "bytes": _bytes}
+_SCALINGS = {  # mean and sd of the pixels
+    "unit": None,
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "symmetric": (0.5, 0.5),
+    "bytes": (0.0, 1 / 255),
+}
 NORMALISATIONS = tuple(_SCALINGS)
 
 

@@ -1,40 +1,234 @@
-"""`eblime batch` and `eblime report`: explain many inputs into a folder, and summarise it."""
+"""`eblime batch` and `eblime report`: explain many inputs into a folder, and summarise it.
+
+A manifest stores the options of the command. `--resume` parses them again, as if they were typed.
+A run folder may come from someone else: of its manifest only settings are used as they are. Every
+file and address in it (`Recipe.places`) must be named again by the user, or the run be trusted: a
+model can run code, and receives the inputs. The domain is looked up among the installed ones.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shlex
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from eblime import registry
 from eblime._checks import check_level
 from eblime.batch.location import Location
+from eblime.cli.assembly import load_model, make_explainer, model_settings
 from eblime.cli.options import (
     ANSWERS,
     ASKING,
     MAX_FAILURES,
+    MODEL,
     OPEN,
     PARTS,
     WORKERS,
     OptionCommand,
     cache_of,
+    command_of,
     domain_group,
     known_names,
     option_of,
+    own_values,
     settings_of,
 )
 from eblime.cli.output import say, show_page
-from eblime.cli.recipe import AGAIN, Recipe
-from eblime.domains.record import Command, Domain, Option
+from eblime.domains.record import Command, Domain, Item, Option
 
 if TYPE_CHECKING:
-    from eblime.batch.results import Run
+    from eblime.engine.cache import AnswerCache
 
 _SOME_FAILED, _INTERRUPTED = 3, 130  # exit codes
 _OUT = Option("out", "Folder of the run.", short="-o", required=True, used_by="result")
 _EXECUTION = (*WORKERS, MAX_FAILURES)  # these change no result
+AGAIN = (  # of `batch --resume`: what a manifest must not name alone
+    Option("model", "With --resume: the run's model again.", short="-m"),
+    *(
+        Option(name, f"With --resume: the {name} of the run again.")
+        for name in ("inputs", "labels", "background", "sources", "prompt")
+    ),
+)
+_INPUTS = Option("inputs", "Where they are.", required=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Makes the explainer of a run in any process that needs it.
+
+    Parameters
+    ----------
+    about
+        What the run's manifest stores: the domain `kind`, the inputs and the values of the options,
+        with full paths, and the `digests` of the files.
+    trust_pickle
+        Whether a pickled model may be loaded.
+    import_from
+        The current folder of the command, in which the module of a `module:name` model is looked
+        for, besides the installed ones.
+    cache
+        Stored answers of the model, which change no result.
+    """
+
+    about: dict[str, Any]
+    trust_pickle: bool
+    import_from: str
+    cache: AnswerCache | None
+
+    @classmethod
+    def start(cls, domain: Domain, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
+        """The recipe of a new run from the values of all options."""
+        about: dict[str, Any] = {
+            **{one.name: _plain(one, values.get(one.name)) for one in _stored_options(domain.name)},
+            "kind": domain.name,
+            "inputs": values["argument"],
+        }
+        trust, folder = values["trust_pickle"], str(Path.cwd())
+        found = cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
+        about |= {name: _full_name(name, value) for name, value in found.places().items()}
+        about["digests"] = found.digests()
+        for name, digest in about["digests"].items():
+            if digest is None and name != "model":
+                raise FileNotFoundError(f"There is no file {str(values[name])!r} for --{name}.")
+        return found
+
+    @classmethod
+    def resume(cls, folder: str, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
+        """The recipe of a run that `eblime batch` started, from the options of `batch --resume`.
+
+        Files and addresses are used if the user named them again, or trusts the run. A pickle that
+        was named needs `--trust-pickle`.
+        """
+        from eblime.batch.folder import read_manifest
+
+        about = read_manifest(Location.of(folder))["settings"]["about"]
+        _check_stored(about, folder)
+        found = cls(about=about, trust_pickle=True, import_from=str(Path.cwd()), cache=cache)
+        places, names = found.places(), (option.name for option in AGAIN)
+        named = {name: values[name] for name in names if values[name]}
+        if {*about["digests"]} | {"inputs"} != {*places}:
+            raise ValueError(f"{folder}/manifest.json is damaged: `digests` lacks a file.")
+        for name, value in named.items():
+            if _full_name(name, value) != places.get(name):
+                raise ValueError(
+                    f"{folder} was created with --{name} {places.get(name)}; this call has "
+                    f"--{name} {value}."
+                )
+        asked = replace(found, trust_pickle=values["trust_pickle"])
+        if values["trust_run"]:
+            return found
+        if set(places) - set(named):
+            listed = ", ".join(f"--{name} {value}" for name, value in places.items())
+            trusting = shlex.join(["eblime", "batch", "--resume", folder, "--trust-run"])
+            raise PermissionError(
+                f"{folder} would use {listed}. If you trust all of it, name it again: "
+                f"{asked.resume_command(folder)} or trust the folder: {trusting}"
+            )
+        return asked
+
+    def places(self) -> dict[str, str]:
+        """All files and addresses that the run uses, by the options that name them."""
+        files = (o.name for o in _stored_options(self.about["kind"]) if o.type is Path)
+        named = {name: self.about[name] for name in ("inputs", "model", *files)}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def digests(self) -> dict[str, str | None]:
+        """The checksum of each file besides the inputs; None for a Python name."""
+        return {name: _digest(path) for name, path in self.places().items() if name != "inputs"}
+
+    def __call__(self) -> Any:
+        """Load the model and make the explainer."""
+        domain, command = command_of(self.about["kind"])
+        made = make_explainer(domain, command, self.model(), self.about, self.about["inputs"])
+        return made if self.cache is None else replace(made, cache=self.cache)
+
+    def model(self) -> Any:
+        """The model; it and the other files must be those that the run was started with."""
+        for name, found in self.digests().items():
+            if found != self.about["digests"][name]:
+                raise ValueError(f"{self.about[name]} has changed since the run was started.")
+        if self.import_from not in sys.path:
+            sys.path.append(self.import_from)
+        settings = model_settings(command_of(self.about["kind"])[1], self.about)
+        return load_model(self.about["model"], trust_pickle=self.trust_pickle, **settings)
+
+    def inputs(self) -> Any:
+        """The inputs of the run, as `explain_many` takes them."""
+        from eblime.batch.inputs import Stream
+
+        _, command = command_of(self.about["kind"])
+        read = registry.resolve(command.inputs or command.items)
+        found = read(self.about["inputs"], self.model, own_values(command, self.about))
+        if command.inputs is not None:
+            return found
+        items = [Item(*item) for item in found]
+        return Stream(entries=((item.title, item.read()) for item in items))
+
+    def resume_command(self, folder: str, *options: str) -> str:
+        """The command that resumes the run, ready to be pasted."""
+        places = self.places()
+        words = [word for name, value in places.items() for word in (f"--{name}", value)]
+        if not {*places} <= {option.name for option in AGAIN}:  # a file of another package's domain
+            words = ["--trust-run"]
+        elif self.trust_pickle:
+            words.append("--trust-pickle")
+        return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
+
+
+def _stored_options(kind: str) -> list[Option]:
+    """The options that decide the results of a run."""
+    own = (option for option in command_of(kind)[1].options if option.batch)
+    return [_INPUTS, MODEL, *ASKING, *PARTS, *own]
+
+
+def _check_stored(about: Any, folder: str) -> None:
+    """Refuse values that the options of the command could not have."""
+    if not isinstance(about, dict) or not (
+        isinstance(about.get("kind"), str) and isinstance(about.get("digests"), dict)
+    ):
+        raise ValueError(f"{folder} was not started by `eblime batch`; use `eblime.explain_many`.")
+    context = click.Context(click.Command(about["kind"]))
+    for option in _stored_options(about["kind"]):
+        given, same = about.get(option.name, "missing"), False
+        with suppress(click.UsageError, AttributeError, TypeError):
+            read = _plain(option, option_of(option).type_cast_value(context, given))
+            same = (given, type(given)) == (read, type(read)) and option.name in about
+        if not same or (given is None and (option.required or option.default is not None)):
+            raise ValueError(f"{folder}/manifest.json is damaged: {option.flag} is {given!r:.80}.")
+
+
+def _plain(option: Option, value: Any) -> Any:
+    """The value of an option as JSON has it."""
+    if option.many:
+        return list(value or [])
+    return str(value) if isinstance(value, Path) else value
+
+
+def _full_name(name: str, value: str) -> str:
+    """A file or address of an option as a manifest has it; a Python name as it is."""
+    if name == "inputs":
+        return Location.of(value).address
+    is_path = name != "model" or Path(value).is_file()
+    return str(Path(value).resolve()) if is_path else value
+
+
+def _digest(path: str) -> str | None:
+    """Checksum of a file, or of the names and files of a folder; None for a Python name."""
+    place = Location.of(Path(path))  # a path, also if it looks like an address
+    if place.kind() != "folder":
+        return place.sha256().hexdigest() if place.kind() == "file" else None
+    found = hashlib.sha256()
+    for name in place.files():
+        found.update(os.fsencode(name) + b"\0" + (place / name).sha256().digest())
+    return found.hexdigest()
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
@@ -98,6 +292,7 @@ BATCH = domain_group(
 
 def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> None:
     """Start or resume a run, and print a summary; failed inputs give their own exit code."""
+    from eblime.batch.overview import overview
     from eblime.batch.run import explain_many
     from eblime.batch.workers import Workers
 
@@ -130,25 +325,12 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         say(f"Most frequent error: {failures['error'].mode()[0]}")
         say(f"All errors: {run.location / 'failures.csv'}")
         say(f"Try them again: {recipe.resume_command(folder, '--retry')}")
-    _write_page(run, folder)
+    say(f"The run is in {folder}.")
+    page = run.location / "report.html"
+    overview(run, page.address)
+    say(f"Look at {page}.")
     if failed:
         sys.exit(_SOME_FAILED)
-
-
-def _write_page(run: Run, folder: str) -> None:
-    """Write the page of a finished run, and say where it is; without it the run is still good."""
-    from eblime.batch.overview import overview
-
-    page, again = run.location / "report.html", shlex.join(["eblime", "report", folder])
-    try:
-        overview(run, page.address)
-    except (Exception, KeyboardInterrupt) as error:
-        reason = str(error) or type(error).__name__
-        say(f"The run in {folder} is finished, its page is not ({reason}). To make it: {again}")
-        if isinstance(error, KeyboardInterrupt):
-            sys.exit(_INTERRUPTED)
-    else:
-        say(f"The run is in {folder}; look at {page}.")
 
 
 def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:

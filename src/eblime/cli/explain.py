@@ -57,12 +57,8 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
 
     check_level("prob", values["prob"])
     given, quiet = values["argument"], values["json"]
-
-    @cache
-    def model() -> Any:
-        settings = model_settings(command, values)
-        return load_model(values["model"], trust_pickle=values["trust_pickle"], **settings)
-
+    settings = {"trust_pickle": values["trust_pickle"], **model_settings(command, values)}
+    model = cache(partial(load_model, values["model"], **settings))
     read = registry.resolve(command.items)
     items = [Item(*item) for item in read(given, model, own_values(command, values))]
     explain = _explaining(make_explainer(domain, command, model(), values, given), command, values)
@@ -179,30 +175,26 @@ def _write_comparison(found: Comparison, base: Path, values: Mapping[str, Any]) 
     from eblime._text import csv_text
 
     prob, top = values["prob"], values["top"]
-    kind = "choices" if found.settings else "methods"
+    frame, shown, figure = (
+        (found.sensitivity(top, prob), found.sensitivity_table(top, prob), found.pictures(top))
+        if found.settings
+        else (found.to_frame(prob), found.table(top, prob), found.plot(top=top, prob=prob).figure)
+    )
+    kind, text = "choices" if found.settings else "methods", found.to_json(top, prob)
     table, picture, numbers, page = (
         base.with_name(f"{base.name}-{kind}{ending}")
         for ending in (".csv", ".png", ".json", ".html")
     )
-    written = [table, picture]
-    figure: Any
-    if found.settings:
-        written += [numbers, page]
-        frame, shown = found.sensitivity(top, prob), found.sensitivity_table(top, prob)
-        figure, text = found.pictures(top), found.to_json(top, prob)
-        write_whole(numbers.resolve(), f"{text}\n".encode())
-        found.to_html(page)
-        if values["json"]:
-            say(json.dumps(json.loads(text), allow_nan=False))
-    else:
-        frame, shown = found.to_frame(prob), found.table(top, prob)
-        figure = found.plot(top=top, prob=prob).figure
     write_whole(table.resolve(), csv_text(frame).encode())
     save_figure(figure, picture, dpi=110)
-    if not values["json"]:
+    write_whole(numbers.resolve(), f"{text}\n".encode())
+    found.to_html(page)
+    if values["json"]:
+        say(json.dumps(json.loads(text), allow_nan=False))
+    else:
         notes = [f"Note: {note}" for note in found.notes(top, prob)]
-        say("\n".join([shown, *notes, f"Wrote {', '.join(map(str, written))}."]))
-    return [page] if found.settings else []
+        say("\n".join([shown, *notes, f"Wrote {table}, {picture}, {numbers}, {page}."]))
+    return [page]
 
 
 GROUP = domain_group(

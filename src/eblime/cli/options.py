@@ -39,12 +39,6 @@ def used_by(what: Use, *options: Option) -> tuple[Option, ...]:
     return tuple(replace(option, used_by=what) for option in options)
 
 
-def _parse_workers(text: str) -> int | str:
-    if text != "auto" and not text.isdecimal():
-        raise ValueError(f"--workers must be a number from 1, or auto; got {text!r}.")
-    return text if text == "auto" else int(text)
-
-
 MODEL, LABELS, RETRY, CONCURRENCY, TIMEOUT, CACHE, MODEL_ID, TRUST = used_by(
     "model",
     Option(
@@ -75,7 +69,13 @@ PART_SIZE, MAX_FAILURES, *WORKERS = used_by(  # the last are settings of `eblime
     Option("part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int),
     Option("max_failures", "Stop when more inputs than this have failed.", type=int),
     Option("engine", "local (processes of this machine) or ray (a cluster).", default="local"),
-    Option("workers", "Processes, or auto.", default="auto", setting="count", parse=_parse_workers),
+    Option(
+        "workers",
+        "Processes, or auto.",
+        default="auto",
+        setting="count",
+        parse=lambda text: int(text) if text.isdecimal() else text,
+    ),
     Option("cpus_per_worker", "Cores per worker on Ray.", type=float, minimum=0, setting="cpus"),
     Option("gpus_per_worker", "GPUs per worker on Ray.", type=float, minimum=0, setting="gpus"),
     Option("timeout", "Seconds for one input; one that takes longer counts as failed.", type=float),
@@ -107,8 +107,8 @@ EXPLAIN = (  # of `explain` alone
     Option(
         "compare",
         "Other methods, such as lime,quadrature+adaptive (a method and its design): adds "
-        "NAME-methods.csv and .png. Or other choices of an option, such as hide=0,blur, which cost "
-        "as many model calls each: adds NAME-choices.csv, .json, .png and .html.",
+        "NAME-methods.csv, .json, .png and .html. Or other choices of an option, such as "
+        "hide=0,blur, which cost as many model calls each: adds NAME-choices.csv and so on.",
         setting="methods",
         many=True,
     ),
@@ -230,9 +230,8 @@ def _checked_options(domain: Domain, command: Command, shared: Sequence[Option])
                 f"The domain {domain.name!r} declares the option {option.flag}, which already "
                 "exists or is reserved."
             )
-        taken.add(option.name)
-    usual = {"design": domain.design, "kernel": domain.kernel}
-    usual = {name: value for name, value in usual.items() if isinstance(value, str)}
+    own = {"design": domain.design, "kernel": domain.kernel}
+    usual = {name: value for name, value in own.items() if isinstance(value, str)}
     usual |= command.defaults
     rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
     return [MODEL, *command.options, *rest]
@@ -241,7 +240,7 @@ def _checked_options(domain: Domain, command: Command, shared: Sequence[Option])
 def option_of(option: Option) -> click.Option:
     """An option as click takes it; `names` of the registry are listed and completed."""
     kind: Any = option.type  # not click.Path, which looks at the file: a manifest may name any
-    names = registry.names(option.names) if option.names else ()  # type: ignore[arg-type]
+    names = registry.names(option.names) if option.names else ()
     if option.choices:
         kind = click.Choice(option.choices)
     elif option.minimum is not None:
@@ -302,7 +301,7 @@ def error_line(error: BaseException, words: Sequence[str]) -> str:
     options = [*_ALL, Option("kind", "")]
     with suppress(Exception):  # another command, or a domain that cannot be loaded
         options += command_of(words[1])[1].options
-    names = {option.setting or option.name: option.flag for option in options}
+    names = {name: one.flag for one in options for name in (one.name, one.setting)}
     line = " ".join(message.split()) or type(error).__name__
     return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), line)
 

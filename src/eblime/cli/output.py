@@ -17,17 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from eblime._files import write_whole
-from eblime._text import printable, width
+from eblime._text import printable
 from eblime.batch.location import Location
 from eblime.domains.record import Item
 
 if TYPE_CHECKING:
+    from eblime.batch.inputs import Files
     from eblime.results.explanation import Explanation
-
-_LONGEST_BAR, _SHORTEST_BAR = 28, 8  # characters
 
 
 def say(text: str, *, error: bool = False, **style: Any) -> None:
@@ -37,37 +35,15 @@ def say(text: str, *, error: bool = False, **style: Any) -> None:
 
 
 def print_explanation(explanation: Explanation, *, prob: float, top: int) -> None:
-    """Print the table and the sentences about it; on a terminal with a bar for each interval."""
+    """Print the table and the sentences about it, which a terminal breaks between words."""
     from eblime.results.notes import footer
 
-    terminal, columns = sys.stdout.isatty(), shutil.get_terminal_size().columns
     say(explanation.headline, bold=True)
-    lines = explanation.table(prob, top).split("\n")
-    room = min(_LONGEST_BAR, columns - max(map(width, lines[1:])) - 2)
-    bars = _bars(explanation, prob, top, room) if terminal and room >= _SHORTEST_BAR else []
-    for line, bar in zip(lines, ["", "", *bars] + [""] * len(lines), strict=False):
-        say(f"{line}  {bar}" if bar else line)
+    say(explanation.table(prob, top))
     for sentence in footer(explanation):
-        wrapped = click.wrap_text(sentence, columns) if terminal else sentence
-        say(wrapped, fg="yellow" if sentence.startswith("Note: ") else None)
-
-
-def _bars(explanation: Explanation, prob: float, top: int, room: int) -> list[str]:
-    """Intervals with their means, drawn in characters; zero is a thin line."""
-    post = explanation.posterior
-    order = post.order()[:top]
-    means = post.mean[order]
-    ends = post.interval(prob)[order] if post.has_spread else np.column_stack([means] * 2)
-    marks = np.column_stack([np.zeros(len(means)), ends, means])
-    start, span = marks.min(), np.ptp(marks) or 1.0
-    found = []
-    for zero, low, high, mean in np.rint((room - 1) * (marks - start) / span).astype(int):
-        signs = [" "] * room
-        signs[zero] = "│"
-        signs[low : high + 1] = "━" * (high - low + 1)
-        signs[mean] = "●"
-        found.append("".join(signs).rstrip())
-    return found
+        broken = click.wrap_text(sentence, shutil.get_terminal_size().columns)
+        style = "yellow" if sentence.startswith("Note: ") else None
+        say(broken if sys.stdout.isatty() else sentence, fg=style)
 
 
 def show_page(page: object, *, error: bool = False) -> None:
@@ -140,6 +116,16 @@ def file_items(
         Item(entry.name, name, partial(read, entry), entry)
         for entry, name in zip(paths, names, strict=True)
     ]
+
+
+def folder_files(argument: str, endings: tuple[str, ...], *, remote: bool = False) -> Files:
+    """The files of a folder and its subfolders, for a run; `remote` allows a store."""
+    from eblime.batch.inputs import find_files
+
+    folder = Location.of(argument)
+    if folder.kind() == "nothing" or not (remote or folder.local_path):
+        raise FileNotFoundError(f"There is no folder {argument!r}{'' if remote else ' here'}.")
+    return find_files(folder, endings)
 
 
 def unique(names: Sequence[str]) -> list[str]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_level
-from eblime._text import printable
 from eblime.cli.options import JSON, OPEN, OUT, PROB, TOP, OptionCommand
-from eblime.cli.output import json_line, print_explanation, save_figure, say, show_page, write_all
+from eblime.cli.output import (
+    json_line,
+    print_explanation,
+    save_figure,
+    say,
+    show_page,
+    unique,
+    write_all,
+)
 from eblime.domains.record import Option
-
-if TYPE_CHECKING:
-    from eblime.results.explanation import Explanation
 
 
 def _show(file: str, html: Path | None, png: Path | None, kind: str | None, **values: Any) -> None:
@@ -47,14 +51,13 @@ def _show(file: str, html: Path | None, png: Path | None, kind: str | None, **va
 def _compare(first: str, second: str, prob: float, top: int, json: bool, png: Path | None) -> None:
     """Compare two explanations of the same features, or two runs.
 
-    A star marks features whose intervals do not overlap; for runs, features whose mean |importance|
-    differs.
+    A star marks the features of two runs whose mean |importance| differs.
 
     Example: eblime compare dog.eblime dog-bayeslime.eblime --png both.png
 
     Example: eblime compare run-forest/ run-boosting/
     """
-    from eblime.plot.charts import compare
+    from eblime.results.comparison import Comparison
     from eblime.results.storage import load
 
     check_level("prob", prob)
@@ -63,61 +66,36 @@ def _compare(first: str, second: str, prob: float, top: int, json: bool, png: Pa
             raise ValueError("--png needs two .eblime files; got two runs.")
         say(_compare_runs(first, second, prob, top, json=json))
         return
-    both = one, other = load(first), load(second)
-    if list(one.features) != list(other.features):
-        raise ValueError(
-            f"The explanations must have the same features; {first} has {len(one.features)} and "
-            f"{second} has {len(other.features)}, or their names differ."
-        )
+    names = unique([Path(first).stem, Path(second).stem])
+    both = Comparison(explanations=dict(zip(names, map(load, (first, second)), strict=True)))
+    table = both.table(top, prob)
     if json:
-        say(f"[{', '.join(json_line(each, prob, top) for each in both)}]")
+        say(f"[{', '.join(json_line(both[name], prob, top) for name in names)}]")
     else:
-        say(_side_by_side(both, prob, top))
+        titles = [
+            f"{name}: {both[name].label}, {both[name].posterior.method} "
+            f"({both[name].posterior.fit_label()})"
+            for name in names
+        ]
+        intervals = f"Means, with {100 * prob:g} % intervals in brackets:"
+        say("\n".join([*titles, intervals, table, *map("Note: {}".format, both.notes(top, prob))]))
     if png is not None:
-        names = Path(first).stem, Path(second).stem
-        save_figure(compare(one, other, names=names, top=top).figure, png, dpi=110)
+        save_figure(both.plot(top=top, prob=prob).figure, png, dpi=110)
 
 
 def _compare_runs(first: str, second: str, prob: float, top: int, *, json: bool) -> str:
     """The differences in importance between two runs."""
-    from eblime._table import number_table
     from eblime.batch.results import open_run
 
     table = open_run(first).compare(open_run(second), prob=prob).head(top)
     if json:
         return str(table.to_json(orient="records"))
-    names = ["mean_abs", "other_mean_abs", "difference", "low", "high"]
-    columns = [table[name].to_numpy() for name in names]
-    stars = np.where((columns[3] > 0) | (columns[4] < 0), "*", "")
-    head = ["feature", "first", "second", "difference", f"{100 * prob:g}% low", "high", ""]
-    lines = number_table(head, list(table["feature"]), [columns], stars.tolist())
-    return "\n".join(["Mean |importance| over the inputs of both runs", *map(str.rstrip, lines)])
-
-
-def _side_by_side(both: tuple[Explanation, Explanation], prob: float, top: int) -> str:
-    """Means and intervals of both, most important first."""
-    from eblime._table import number_table
-
-    posts = [each.posterior for each in both]
-    order = np.argsort(-np.abs([post.mean for post in posts]).max(axis=0), kind="stable")[:top]
-    columns = [  # mean, low and high
-        np.column_stack([post.mean, post.interval(prob)] if post.has_spread else [post.mean] * 3)
-        for post in posts
-    ]
-    head = ["feature"]
-    for post in posts:
-        head += [printable(post.method), f"{100 * prob:g}% low", "high"]
-    (_, low, high), (_, other_low, other_high) = groups = [
-        list(found[order].T) for found in columns
-    ]
-    stars = np.where((low > other_high) | (other_low > high), "*", "").tolist()
-    titles = (f"{printable(e.label)} ({e.posterior.fit_label()})" for e in both)
-    names = [both[0].features[j] for j in order]
-    lines = [" and ".join(titles), *number_table([*head, ""], names, groups, stars)]
-    if both[0].estimand != both[1].estimand:
-        lines += ["Note: they estimate different quantities, so compare ranks, not sizes."]
-        lines += [f"Note: first: {both[0].estimand}", f"Note: second: {both[1].estimand}"]
-    return "\n".join(map(str.rstrip, lines))
+    names = {"mean_abs": "first", "other_mean_abs": "second", "low": f"{100 * prob:g}% low"}
+    table[""] = np.where((table["low"] > 0) | (table["high"] < 0), "*", "")
+    columns = ["feature", "mean_abs", "other_mean_abs", "difference", "low", "high", ""]
+    shown = table[columns].rename(columns=names).set_index("feature").rename_axis(None)
+    text = shown.to_string(float_format="%.4g")
+    return f"Mean |importance| over the inputs of both runs\n{text}"
 
 
 _WHICH = 2  # of the scans that ship with the package

@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 DECIDED = 0.1  # of a row: below this the row's own score decides its prediction
 
 
-def stretch(law: Mixture, factors: FloatArray) -> Mixture:
-    """The law with each importance's distance from its mean multiplied by a factor, (p,)."""
-    mean = law.mean
-    return replace(law, matrix=np.diag(factors), offset=mean - factors * mean)
+def hc_factors(free: FloatArray) -> FloatArray:
+    """What corrects a residual for the share of it, `1 - free`, that its own score removed.
+
+    One over the root (HC2), so that its square is not biased; one over the share (HC3) where the
+    score nearly decides its own prediction.
+    """
+    return np.where(free < DECIDED, 1 / free, 1 / np.sqrt(free))
 
 
 def noise_factors(
@@ -56,10 +59,10 @@ def noise_factors(
     At the median of lambda the posterior variance is the variance of the noise,
     `sigma^2 M Z'WZ M`, plus what the prior leaves open, `sigma^2 lambda M^2`. The first becomes
     `M (sum_g s_g s_g') M`, where s_g is the sum over a group of the weighted masks times their
-    leave-one-out residuals (HC3): of the posterior mean, or of the ridge regression at this lambda
-    for a mask that decides its own prediction. The result is the root of the ratio of the two
-    variances. It is never below one: the noise also decides how much the mean is shrunk, and a
-    variance that does not count this error is too small.
+    residuals, corrected by `hc_factors`: of the posterior mean, or of the ridge regression at
+    this lambda for a mask that decides its own prediction. The result is the root of the ratio of
+    the two variances. It is never below one: the noise also decides how much the mean is shrunk,
+    and a variance that does not count this error is too small.
     """
     rows, root, basis = spectrum.rows, spectrum.root, mixture.basis
     lam = mixture.lam.median
@@ -71,9 +74,9 @@ def noise_factors(
     missed = target - weighted @ mixture.coefficients
     ridge = turned @ (shrink * np.sqrt(mixture.evidence.d) * mixture.evidence.k)
     missed = np.where(1 - leverage < DECIDED, target - ridge, missed)
-    left_out = missed / np.maximum(1 - leverage, 1e-6)
+    corrected = missed * hc_factors(np.maximum(1 - leverage, 1e-6))
     sums = np.zeros((len(masks), len(shrink)))
-    np.add.at(sums, groups[rows], turned * shrink * left_out[:, None])
+    np.add.at(sums, groups[rows], turned * shrink * corrected[:, None])
     noise = np.sum((sums @ basis.T) ** 2, axis=0)
     sigma2 = float(mixture.evidence.q(np.array([lam]))[0]) / mixture.evidence.df
     unreached = np.maximum(1 - np.sum(basis**2, axis=1), 0.0) / lam

@@ -159,11 +159,12 @@ class LocalMixture(StudentLaw):
         """The law of each importance alone, as a mixture of t laws over (lambda, phi_j)."""
         return self.alone
 
-    def stretch(self, factors: FloatArray) -> LocalMixture:
-        """The law with each importance's distance from its mean multiplied by a factor, (p,)."""
+    def stretch(self, factors: FloatArray, shift: FloatArray | float = 0.0) -> LocalMixture:
+        """The law with distances from the means multiplied by factors, (p,), moved by a shift."""
         alone, centre = self.alone, self.mean / self.unit
-        loc = centre + factors * (alone.loc - centre)
-        return replace(self, alone=replace(alone, loc=loc, scale=factors * alone.scale))
+        loc = centre + shift / self.unit + factors * (alone.loc - centre)
+        moved = replace(alone, loc=loc, scale=factors * alone.scale)
+        return replace(self, alone=moved, mean=self.mean + shift)
 
     def copula(self) -> GaussianCopula:
         """The joint law in units of the scores' spread, which must not be zero.

@@ -6,7 +6,7 @@ with `g_j = sqrt(d_j) k_j / (d_j + lam)`: Proposition 1 with sigma^2 integrated 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,6 +77,12 @@ class Mixture(StudentLaw):
         spread = self._spread_matrix(df - 2 if df > 3 else df)
         root = np.sqrt(np.diag(spread))
         return np.asarray(np.clip(spread / root / root[:, None], -1.0, 1.0))
+
+    def stretch(self, factors: FloatArray, shift: FloatArray | float = 0.0) -> Mixture:
+        """The law with distances from the means multiplied by factors, (p,), moved by a shift."""
+        mean, matrix = self.mean, np.eye(len(self.basis)) if self.matrix is None else self.matrix
+        offset = mean + shift - factors * (mean - self.offset)
+        return replace(self, matrix=factors[:, None] * matrix, offset=offset)
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal; O(L p^3)."""

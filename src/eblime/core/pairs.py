@@ -16,7 +16,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.core.lam import Evidence
 from eblime.core.spectrum import Response, Spectrum, centred_rows, reflection
 
-_MOST_EVEN = 0.05  # share of the masks' variance that may be even
+MOST_EVEN = 0.05  # share of the masks' variance that may be even
 _FIRST = 5  # columns to look at before all of them
 _LEAST_PAIRED = 0.9  # share of the masks that must have a partner
 
@@ -77,18 +77,23 @@ def pair_numbers(masks: FloatArray) -> IntArray:
 
 
 def odd_evidence(
-    evidence: Evidence, spectrum: Spectrum, response: Response, pairs: Pairs, *, df: float
+    evidence: Evidence,
+    spectrum: Spectrum,
+    response: Response,
+    pairs: Pairs,
+    *,
+    df: float,
+    factor: float = 1.0,
 ) -> Evidence:
     """The evidence with the lack of fit of the odd parts, with `df` degrees of freedom.
 
     With equal weights in each pair this is the regression of the odd parts alone. Weights that are
     nearly equal let a share of the even parts through: the share that the masks have themselves.
-    Where that is more than 5 %, the evidence stays as it is. Rows without a partner count half.
+    Where that is more than 5 %, the evidence stays as it is. Rows without a partner count half. The
+    lack of fit is multiplied by the `factor` of its variance that reaches the importances.
     """
-    if not response.unit:
-        return evidence
-    share = _even_share(spectrum, pairs)
-    if share > _MOST_EVEN:
+    share = even_share(spectrum, pairs)
+    if share > MOST_EVEN:
         return evidence
     beta = spectrum.basis @ (response.k / np.sqrt(spectrum.d))
     missed = centred_rows(spectrum, response.y - spectrum.masks @ beta)
@@ -97,11 +102,11 @@ def odd_evidence(
     alone = np.ones(len(missed), dtype=bool)
     alone[pairs.first] = alone[pairs.second] = False
     missing = (1 - share) * odd + share * even + float(np.sum(missed[alone] ** 2)) / 2
-    floor = evidence.floor - response.residual + missing
+    floor = factor * (evidence.floor - response.residual + missing)
     return Evidence(d=evidence.d, k=evidence.k, floor=floor, df=df)
 
 
-def _even_share(spectrum: Spectrum, pairs: Pairs) -> float:
+def even_share(spectrum: Spectrum, pairs: Pairs) -> float:
     """The share of the centred masks' sum of squares that is even; 1 if they do not vary.
 
     With `x_i = r_i - a_i u` the centred rows, the sums are those of `|x_1|^2`, `|x_2|^2` and

@@ -2,11 +2,10 @@
 
 | name | masks | without replacement |
 |---|---|---|
+| `orthogonal` | balanced: any few features show all combinations equally often | yes |
 | `bernoulli` | a fair coin for each feature | no |
 | `sizes` | the number of hidden features is uniform: lime's for texts | no |
 | `paired` | complementary pairs, all equally likely | yes |
-| `screening` | blocks in which features are balanced, each mask with its complement | no |
-| `stratified` | complementary pairs, each size in proportion to its number of masks | yes |
 | `leverage` | complementary pairs, all sizes equally likely | yes |
 | `exhaustive` | all 2^p masks | yes |
 | `glime` | the number of shown features by the kernel: `C(p, s) kernel(s)`, up to a factor | no |
@@ -38,7 +37,6 @@ from eblime.answers import Proposal
 from eblime.core.indices import log_subsets
 from eblime.kernels import size_weights
 
-_IN_PAIRS = 1.5  # masks per feature from which on a complement says more than another mask
 MOST_EXHAUSTIVE = 20  # features that an exhaustive design may have: a million masks
 
 
@@ -77,86 +75,6 @@ def paired(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     return proposal(rng, n_masks, p, any_pairs)
 
 
-def screening(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
-    """Blocks in which all features are balanced against each other: for few masks.
-
-    A block is p columns of a Hadamard matrix, whose order is a power of two above p, with random
-    signs: any two features are shown together as often as one without the other, so that the error
-    of one importance does not contain another (Plackett and Burman, 1946). Columns that are left
-    over show the noise; if they are fewer than one in seven, the order is doubled. Each mask is
-    followed by its complement if there are at least 1.5 masks per feature, or 3 with a doubled
-    order. The input itself comes first, before pairs with everything hidden; their weight is zero,
-    because they are asked always.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.designs import screening
-    >>> masks = screening(np.random.default_rng(0), 18, 6).masks
-    >>> masks[:4]
-    array([[1., 1., 1., 1., 1., 1.],
-           [0., 0., 0., 0., 0., 0.],
-           [1., 1., 0., 1., 1., 1.],
-           [0., 0., 1., 0., 0., 0.]])
-    >>> signs = 2 * masks[2:] - 1
-    >>> bool((signs.T @ signs == 16 * np.eye(6)).all())
-    True
-    """
-    order = 1 << (p + p // 7).bit_length()
-    alone = n_masks < _IN_PAIRS * p * (2 if order > 2 * p else 1)
-    left = n_masks - 1 if alone else -(-n_masks // 2) - 1
-    blocks = [np.ones((1, p), dtype=bool)]
-    while left > 0:
-        rows = rng.permutation(order)[:left]
-        columns = 1 + rng.permutation(order - 1)[:p]
-        blocks.append(_parity(rows[:, None] & columns) == rng.integers(0, 2, size=p))
-        left -= len(rows)
-    found = np.concatenate(blocks)
-    if not alone:
-        found = np.stack([found, ~found], axis=1).reshape(-1, p)[:n_masks]
-    ends = min(n_masks - 1, 1 if alone else 2)
-    weights = np.full(n_masks, n_masks / (n_masks - ends))
-    weights[:ends] = 0.0
-    return Proposal(masks=found.astype(np.float64), sampling_weights=weights)
-
-
-def _parity(numbers: IntArray) -> IntArray:
-    """Whether the number of bits that are set is odd: a Hadamard matrix has the sign of i & j."""
-    for shift in (32, 16, 8, 4, 2, 1):
-        numbers = numbers ^ (numbers >> shift)
-    return numbers & 1
-
-
-def _first_look(p: int) -> int | None:
-    """Masks of the first round: 1.5 per feature are enough to see an effect that is far larger."""
-    return 32 if p <= 21 else 48 if p <= 32 else None
-
-
-# see docs/how-to/extend.md
-screening.keeps_order = True  # type: ignore[attr-defined]
-screening.first_look = _first_look  # type: ignore[attr-defined]
-
-
-def stratified(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
-    """Complementary pairs without replacement, each size in proportion to its number of masks.
-
-    The number of masks of each size is what `paired` has on average, rounded up or down. The first
-    pair is the input itself and everything hidden.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.designs import stratified
-    >>> stratified(np.random.default_rng(0), 6, 4).masks.shape
-    (6, 4)
-    """
-
-    def every_pair_alike(log_pairs: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(log_pairs - log_pairs.max()))
-
-    return proposal(rng, n_masks, p, pairs_by_size(every_pair_alike))
-
-
 def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     """Complementary pairs without replacement, all sizes from 1 to p - 1 equally likely.
 
@@ -175,14 +93,7 @@ def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     >>> proposal.sampling_weights.shape
     (6,)
     """
-
-    def every_size_alike(log_pairs: FloatArray) -> FloatArray:
-        shares = np.full(len(log_pairs), 2.0)
-        if p % 2 == 0:
-            shares[-1] = 1.0  # a pair of two masks of the same size
-        return shares
-
-    return proposal(rng, n_masks, p, pairs_by_size(every_size_alike))
+    return proposal(rng, n_masks, p, _pairs_of_every_size)
 
 
 def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
@@ -308,30 +219,23 @@ def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[NDArray[Any], F
     return _distinct(draw, m, p), ratio
 
 
-def pairs_by_size(shares: Callable[[FloatArray], FloatArray]) -> Choose:
-    """Pairs by size: the size by `shares`, then a pair of that size, all equally likely.
-
-    `shares` gets the logarithm of the number of pairs of each size, 1 .. p // 2, and returns how
-    many of each to ask, up to a factor.
-    """
-
-    def choose(rng: np.random.Generator, m: int, p: int) -> tuple[NDArray[Any], FloatArray]:
-        size = np.arange(1, p // 2 + 1)
-        log_pairs = log_subsets(p)[size]
-        log_pairs[2 * size == p] -= np.log(2)
-        room = np.rint(np.exp(np.minimum(log_pairs, np.log(2.0 * m))))
-        expected = cap_shares(float(m), shares(log_pairs), room)
-        counts = round_randomly(rng, expected)
-        chosen = [
-            _of_size(rng, int(count), p, int(t))
-            for t, count in zip(size, counts, strict=True)
-            if count
-        ]
-        some = counts > 0
-        log_ratio = log_pairs[some] - np.log(expected[some])
-        return np.concatenate(chosen), np.repeat(log_ratio, counts[some])
-
-    return choose
+def _pairs_of_every_size(
+    rng: np.random.Generator, m: int, p: int
+) -> tuple[NDArray[Any], FloatArray]:
+    """The number of shown features evenly, then a pair with that number, all equally likely."""
+    size = np.arange(1, p // 2 + 1)
+    log_pairs, shares = log_subsets(p)[size], np.full(len(size), 2.0)
+    halves = 2 * size == p  # a pair of two masks of the same size
+    log_pairs[halves] -= np.log(2)
+    shares[halves] = 1.0
+    room = np.rint(np.exp(np.minimum(log_pairs, np.log(2.0 * m))))
+    expected = cap_shares(float(m), shares, room)
+    counts = round_randomly(rng, expected)
+    chosen = [
+        _of_size(rng, int(count), p, int(t)) for t, count in zip(size, counts, strict=True) if count
+    ]
+    some = counts > 0
+    return np.concatenate(chosen), np.repeat(log_pairs[some] - np.log(expected[some]), counts[some])
 
 
 def pool_of_pairs(rng: np.random.Generator, m: int, p: int) -> FloatArray:

@@ -20,7 +20,7 @@ from eblime._types import FloatArray
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
-_COUNTS = ("n", "rows", "columns", "width")  # parameters that are whole numbers
+_COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | NDArray[Any] | Callable[[NDArray[Any]], Any]
 Labels = NDArray[np.intp]
 Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[..., Any]
@@ -29,32 +29,66 @@ Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[...
 # Reading
 
 
-def plain_array(values: Any, kind: str) -> NDArray[Any]:
-    """An array of any dtype; rows of different lengths are refused."""
+def plain_array(values: Any) -> NDArray[Any]:
+    """An array of any dtype, also from a torch tensor."""
     if callable(getattr(values, "detach", None)):  # a torch tensor, perhaps with a gradient
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values
-    try:
-        return np.asarray(values)
-    except ValueError as error:
+    return np.asarray(values)
+
+
+def as_numbers(
+    kind: str, values: Any, axes: tuple[int, ...], shapes: str, also: str
+) -> NDArray[Any]:
+    """The checked numbers of an array, a tensor or lists.
+
+    For messages: its shapes in words, and what else the user may pass.
+    """
+    array = plain_array(values)
+    if array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
+        hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
+        raise TypeError(
+            f"`{kind}` must be an array of numbers of at most 8 bytes, {also}; got "
+            f"{type(values).__name__} of dtype {array.dtype}.{hint}"
+        )
+    if array.ndim not in axes or 0 in array.shape:
+        batch = array.ndim == max(axes) + 1 and len(array) == 1
         raise ValueError(
-            f"`{kind}` must be an array whose rows all have the same length; "
-            f"got a {type(values).__name__} with rows of different lengths."
-        ) from error
+            f"`{kind}` must be one {kind} of shape {shapes}, and not be empty; got shape "
+            f"{array.shape}." + (f" Pass `{kind}[0]`, without the batch axis." if batch else "")
+        )
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"`{kind}` must have no masked numbers; got {np.ma.getmaskarray(values).sum()}. Fill "
+            f"them, such as `{kind}.filled(0)`."
+        )
+    return check_finite(kind, array)
+
+
+def check_finite(kind: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Refuse NaN and infinite numbers."""
+    if array.dtype.kind == "f" and len(bad := np.argwhere(~np.isfinite(array))):
+        place = tuple(bad[0].tolist())
+        raise ValueError(
+            f"`{kind}` must be finite; got {array[place]} at {place}, and {len(bad)} such numbers "
+            "in all. Fill them first."
+        )
+    return array
 
 
 def _channel_axis(shape: tuple[int, ...], axes: int, channels: Channels, kind: str) -> int | None:
-    """The axis of the channels, None for an array that has no more than its own axes."""
+    """The axis of the channels, None for an array that has no more than its own axes.
+
+    "auto" finds an axis that has length at most 4, or is much shorter than the others.
+    """
     if len(shape) == axes:
         return None
     if channels != "auto":
         return 0 if channels == "first" else axes
     first, *middle, last = shape
-    if last <= 4 or first <= 4:
-        return axes if last <= 4 else 0
-    if 4 * last <= min(first, *middle):
+    if last <= 4 or 4 * last <= min(first, *middle):
         return axes
-    if 4 * first <= min(last, *middle):
+    if first <= 4 or 4 * first <= min(last, *middle):
         return 0
     raise ValueError(
         f"The channel axis of the {kind} of shape {shape} is not clear; "
@@ -73,7 +107,6 @@ class Segmenter:
     kind: str  # "image"
     features: str  # "superpixels"
     sides: str  # "(H, W)"
-    element: str  # "pixel"
     known: Mapping[str, Callable[..., Labels]]  # array in [0, 1] with channels last -> labels
     regular: str  # the algorithm in `known` that looks at the shape alone
     factor: Callable[[tuple[int, ...]], int]  # how far an array of these sides is reduced
@@ -88,99 +121,53 @@ class Segmenter:
         check_choice("channels", channels, ("auto", "first", "last"))
         check_cut(segmentation, hide, self.known, HIDES, self.sides, (self.axes,))
 
-    def read_numbers(self, given: Any, read: Any, also: str) -> NDArray[Any]:
-        """The checked numbers of an array, a tensor or lists.
-
-        For messages: what the user passed, and what else it may be.
-        """
-        kind, axes, sides = self.kind, self.axes, self.sides[1:-1]
-        array = plain_array(read, kind)
-        if array.dtype == object or array.dtype.kind not in "buif":
-            hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
-            raise TypeError(
-                f"`{kind}` must be an array of whole numbers or floats, {also}; got "
-                f"{type(given).__name__} of dtype {array.dtype}.{hint}"
-            )
-        if array.dtype.itemsize > 8:
-            raise TypeError(
-                f"`{kind}` must have at most 8 bytes per number; got dtype {array.dtype}."
-            )
-        if array.ndim not in (axes, axes + 1) or 0 in array.shape:
-            batch = array.ndim == axes + 2 and len(array) == 1
-            raise ValueError(
-                f"`{kind}` must be one {kind} of shape ({sides}), ({sides}, C) or (C, {sides}); "
-                f"got shape {array.shape}."
-                + (f" Pass `{kind}[0]`, without the batch axis." if batch else "")
-            )
-        if np.ma.is_masked(given):
-            raise ValueError(
-                f"`{kind}` must have no masked {self.element}s; got "
-                f"{np.ma.getmaskarray(given).sum()}. Fill them, such as `{kind}.filled(0)`."
-            )
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise ValueError(f"`{kind}` must be finite; got {array[bad]} at {bad}.")
-        return array
+    def read_numbers(self, values: Any, also: str) -> NDArray[Any]:
+        """The checked numbers of an array; see `as_numbers`."""
+        sides = self.sides[1:-1]
+        shapes = f"({sides}), ({sides}, C) or (C, {sides})"
+        return as_numbers(self.kind, values, (self.axes, self.axes + 1), shapes, also)
 
     def read(
         self, numbers: NDArray[Any], segmentation: Segmentation, hide: Hide, channels: Channels
     ) -> dict[str, Any]:
-        """Cut checked numbers into features: the fields of an `ArrayScene`.
-
-        "auto" finds an axis of channels that has length at most 4, or is much shorter than the
-        others.
-        """
+        """Cut checked numbers into features: the fields of an `ArrayScene`."""
         shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
         shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
         axis = _channel_axis(shown.shape, self.axes, channels, self.kind)
         if axis == 0 and getattr(hide, "shape", None) == shown.shape:
-            hide = np.moveaxis(plain_array(hide, self.kind), 0, -1)
+            hide = np.moveaxis(plain_array(hide), 0, -1)
         stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
-        if stacked.shape[:-1] == (1,) * self.axes:
-            raise ValueError(
-                f"`{self.kind}` must have at least two {self.element}s, so that it can be cut into "
-                f"{self.features}; got shape {shown.shape}."
-            )
         labels = self.segment(stacked, segmentation)
         hidden = hidden_version(stacked, labels, hide, self.kind)
-        if np.array_equal(hidden, stacked):
-            raise ValueError(
-                f"Hiding must change the {self.kind}; with this `hide` every hidden "
-                f"{self.features[:-1]} looks like the shown one. Choose another, such as hide=0 "
-                "or hide='blur'."
-            )
-        back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
-        hidden = np.ascontiguousarray(back)
-        return {"shown": shown, "hidden": hidden, "labels": labels, "channel_axis": axis}
+        check_changes(hidden, stacked, self.kind)
+        hidden = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
+        return {
+            "shown": shown,
+            "hidden": np.ascontiguousarray(hidden),
+            "labels": labels,
+            "channel_axis": axis,
+        }
 
     def segment(self, array: NDArray[Any], segmentation: Segmentation) -> Labels:
         """Cut an array with channels last; a function gets it as floats in [0, 1] without alpha."""
-        if isinstance(segmentation, str):
-            labels = self._cut(array, segmentation, {})
-        elif isinstance(segmentation, tuple):
-            labels = self._cut(array, *segmentation)
-        elif callable(segmentation):
-            labels = np.asarray(segmentation(_unit_range(array)))
-        else:
-            labels = np.asarray(segmentation)
+        cut, params = name_and_parameters(segmentation)
+        if isinstance(cut, str):
+            cut = self._cut(array, cut, params)
+        elif callable(cut):
+            cut = cut(_unit_range(array))
         advice = f"('slic', {{'compactness': 1.0}}), or use {self.regular!r}"
-        words = f"{self.kind}'s sides"
-        return relabel(labels, array.shape[:-1], words, self.features, advice)
+        return relabel(np.asarray(cut), array.shape[:-1], self.kind, self.features, advice)
 
     def _cut(self, array: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
         """Cut by name; a large array is reduced first, and the labels are enlarged again."""
         if name == self.regular:
             return self.known[name](array, **params)
         sides = array.shape[:-1]
-        factor = self.factor(sides)
-        if factor > 1:
+        if (factor := self.factor(sides)) > 1:
             array = block_means(array, factor) / (255 if array.dtype == np.uint8 else 1)
-        first = array[(0,) * len(sides)]
-        if (array == first).all():
-            colour = "colour" if self.kind == "image" else "value"
+        if (array == array[(0,) * len(sides)]).all():
             raise ValueError(
-                f"The {self.kind} must have more than one {colour} for segmentation={name!r}; "
-                f"every {self.element} is the same. Use "
+                f"The {self.kind} must vary for segmentation={name!r}; all of it is the same. Use "
                 f"segmentation={self.regular!r} or pass your own labels."
             )
         try:
@@ -190,10 +177,16 @@ class Segmenter:
                 f"The segmentation {name!r} failed with the parameters {dict(params)!r}: "
                 f"{type(error).__name__}: {error}."
             ) from error
-        for axis, length in enumerate(sides):
-            labels = labels.repeat(factor, axis=axis) if factor > 1 else labels
-            labels = labels[(slice(None),) * axis + (slice(length),)]
+        if factor > 1:
+            labels = labels[np.ix_(*(np.arange(length) // factor for length in sides))]
         return np.asarray(labels)
+
+
+def name_and_parameters(segmentation: Segmentation) -> tuple[Any, Mapping[str, Any]]:
+    """A segmentation and its parameters, if it comes with some."""
+    if isinstance(segmentation, tuple) and len(segmentation) == 2:
+        return segmentation if isinstance(segmentation[1], Mapping) else (segmentation, {})
+    return segmentation, {}
 
 
 def check_cut(
@@ -214,27 +207,24 @@ def check_cut(
     elif hide is None or isinstance(hide, (bool, np.bool_)):
         words = ", ".join(map(repr, hides))
         raise TypeError(f"`hide` must be {words}, a number, an array or a function; got {hide}.")
-    if isinstance(segmentation, str):
-        check_choice("segmentation", segmentation, tuple(known))
-        return
-    pair = isinstance(segmentation, tuple)
-    if pair and len(segmentation) == 2 and isinstance(segmentation[1], Mapping):
-        name, params = segmentation
-        check_choice("segmentation", name, tuple(known))
-        listed = [*inspect.signature(known[name]).parameters][1:]
-        for key, value in params.items():
-            if key not in listed and listed != ["params"]:  # those of scikit-image, which checks
-                words = ", ".join(map(repr, listed)) or "none"
-                raise ValueError(
-                    f"The parameters in `segmentation` must be those of {name!r}, {words}; got "
-                    f"{key!r}."
-                )
-            if key in _COUNTS:
-                for count in value if isinstance(value, (list, tuple)) else [value]:
-                    check_count(key, count)
-    elif pair or not (callable(segmentation) or np.ndim(segmentation) in axes):
-        shape = getattr(segmentation, "shape", None)
-        got = f"{segmentation!r:.80}" if shape is None else f"an array of shape {shape}"
+    cut, params = name_and_parameters(segmentation)
+    if isinstance(cut, str):
+        check_choice("segmentation", cut, tuple(known))
+        listed = inspect.signature(known[cut])
+        try:
+            listed.bind(None, **params)
+        except TypeError as error:
+            words = ", ".join(map(repr, [*listed.parameters][1:])) or "none"
+            raise ValueError(
+                f"The parameters in `segmentation` must be those of {cut!r}, {words}; got "
+                f"{', '.join(map(repr, params))}."
+            ) from error
+        for key in _COUNTS & params.keys():
+            for count in np.atleast_1d(params[key]).tolist():
+                check_count(key, count)
+    elif isinstance(cut, tuple) or not (callable(cut) or np.ndim(cut) in axes):
+        shape = getattr(cut, "shape", None)
+        got = f"{cut!r:.80}" if shape is None else f"an array of shape {shape}"
         raise TypeError(
             "`segmentation` must be a name, (name, {parameter: value}), an array of labels "
             f"{sides} or a function; got {got}."
@@ -242,11 +232,11 @@ def check_cut(
 
 
 def relabel(
-    labels: NDArray[Any], shape: tuple[int, ...], sides: str, features: str, advice: str
+    labels: NDArray[Any], shape: tuple[int, ...], kind: str, features: str, advice: str
 ) -> Labels:
     """Check labels and number them 0 .. p - 1; the words are for messages."""
     if labels.shape != shape:
-        raise ValueError(f"The labels must have the {sides} {shape}; got {labels.shape}.")
+        raise ValueError(f"The labels must have the {kind}'s shape {shape}; got {labels.shape}.")
     if labels.dtype.kind not in "biu":
         raise TypeError(f"The labels must be whole numbers; got dtype {labels.dtype}.")
     low, high = int(labels.min()), int(labels.max())
@@ -263,6 +253,15 @@ def relabel(
     return np.asarray((np.cumsum(present) - 1)[shifted], dtype=np.intp)
 
 
+def check_changes(hidden: NDArray[Any], shown: NDArray[Any], kind: str) -> None:
+    """Refuse hidden parts that look like the shown ones."""
+    if np.array_equal(hidden, shown):
+        raise ValueError(
+            f"Hiding must change the {kind}; with this `hide` every hidden part looks like the "
+            "shown one. Choose another, such as hide=0."
+        )
+
+
 def even_blocks(sides: Sequence[int], counts: Sequence[int]) -> Labels:
     """Labels of equal blocks, so many along each axis, and no more than it has elements."""
     labels = np.zeros(tuple(sides), dtype=np.intp)
@@ -274,17 +273,11 @@ def even_blocks(sides: Sequence[int], counts: Sequence[int]) -> Labels:
 
 
 def centres(labels: Labels) -> FloatArray:
-    """The mean position of each feature along each axis, (axes, p); a million at a time."""
-    counts = np.bincount(labels.ravel())
-    totals = np.zeros((labels.ndim, len(counts)))
-    step = max(1, (1 << 20) // labels[0].size)
-    for start in range(0, len(labels), step):
-        some = labels[start : start + step]
-        grids: Any = np.indices(some.shape, sparse=True)
-        for axis, places in enumerate(grids):
-            weights = np.broadcast_to(places + (0 if axis else start), some.shape)
-            totals[axis] += np.bincount(some.ravel(), weights.ravel(), len(counts))
-    return np.asarray(totals / counts)
+    """The mean position of each feature along each axis, (axes, p)."""
+    features = range(int(labels.max()) + 1)
+    grids: Any = np.indices(labels.shape, sparse=True)
+    positions = (np.broadcast_to(grid, labels.shape) for grid in grids)
+    return np.array([ndimage.mean(each, labels, features) for each in positions])
 
 
 def run_algorithm(name: str, array: FloatArray, **settings: Any) -> Labels:
@@ -328,84 +321,57 @@ def hidden_version(array: NDArray[Any], labels: Labels, hide: Hide, kind: str) -
             flat, counts = labels.ravel(), np.bincount(labels.ravel())
             columns = (array[..., c].ravel() for c in range(array.shape[-1]))
             means = [np.bincount(flat, weights=column) / counts for column in columns]
-            return _like(array, np.stack(means, axis=-1), kind)[labels]
+            return _in_dtype(array, np.stack(means, axis=-1), kind)[labels]
         size, blurred = max(3, round(max(array.shape[:-1]) / 10)), array.astype(np.float64)
         for _ in range(3):  # three box filters, each a tenth of the array wide
             sizes = (*(size for _ in array.shape[:-1]), 1)
             blurred = ndimage.uniform_filter(blurred, size=sizes, mode="nearest")
-        return _like(array, blurred, kind)
-    if callable(hide):
-        return _as_same_array(array, hide(array.copy()), kind, "from the function `hide`")
-    values = as_floats("hide", hide)
-    if values.ndim <= 1:
-        if values.ndim == 1 and len(values) != array.shape[-1]:
-            raise ValueError(
-                f"`hide` must be one number, or one for each of the {array.shape[-1]} channels; "
-                f"got {len(values)}."
-            )
-        _refuse_fractions(array, values, kind)
-        return np.broadcast_to(_like(array, values, kind), array.shape)
-    return _as_same_array(array, hide, kind, "in `hide`")
-
-
-def _as_same_array(array: NDArray[Any], other: Any, kind: str, source: str) -> NDArray[Any]:
-    """Check an array that the user gives to show instead."""
-    values = as_floats("hide", other)
+        return _in_dtype(array, blurred, kind)
+    values = as_floats("hide", hide(array.copy()) if callable(hide) else hide)
     if values.ndim == array.ndim - 1 and array.shape[-1] == 1:
         values = values[..., None]
-    if values.shape != array.shape:
-        sides = "height, width, channels" if kind == "image" else "three sides, channels"
+    if values.shape not in ((), array.shape[-1:], array.shape):
         raise ValueError(
-            f"The {kind} {source} must have the shape of the explained one, {array.shape} "
-            f"({sides}); got {values.shape}."
+            f"`hide` must be one number, one for each of the {array.shape[-1]} channels, or have "
+            f"the shape of the explained {kind}, {array.shape}; got shape {values.shape}."
         )
-    _refuse_fractions(array, values, kind)
-    return _like(array, values, kind)
+    found = _in_dtype(array, values, kind)
+    _check_range(array, values, kind)
+    return np.broadcast_to(found, array.shape)
 
 
-def _refuse_fractions(array: NDArray[Any], values: NDArray[Any], kind: str) -> None:
-    """Refuse colours of 0 to 1 for an array of larger whole numbers: all would be black.
+def _check_range(array: NDArray[Any], values: FloatArray, kind: str) -> None:
+    """Refuse colours of 0 to 1 for an array up to 255, and colours up to 255 for one of 0 to 1.
 
     A whole array is allowed if the explained one is nearly black too, such as its blurred copy.
     """
-    bright = array.max() if values.ndim <= 1 else array.mean()
-    if array.dtype.kind not in "iu" or bright <= 1:
-        return
-    if values.min() >= 0 and values.max() <= 1 and (values % 1 != 0).any():
+    low, high = values.min(), values.max()
+    if array.dtype.kind in "iu":
+        bright = array.max() if values.ndim <= 1 else array.mean()
+        wrong = bright > 1 and low >= 0 and high <= 1 and (values % 1 != 0).any()
+    else:
+        wrong = (low < -1 or high > 2) and array.min() >= 0 and array.max() <= 1
+    if wrong and array.dtype != bool:
         raise ValueError(
-            f"`hide` must be in the range of the {kind} of {array.dtype}, whose numbers go up to "
-            f"{array.max()}; got fractions, {values.min():g} to {values.max():g}. Multiply a "
-            "colour of 0 to 1 by the largest possible number, such as 255."
+            f"`hide` must be in the range of the {kind} of {array.dtype}, {array.min():g} to "
+            f"{array.max():g}; got {low:g} to {high:g}. Multiply or divide it by the largest "
+            "possible number, such as 255."
         )
 
 
-def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
+def _in_dtype(array: NDArray[Any], values: FloatArray, kind: str) -> NDArray[Any]:
     """Convert values to the array's dtype, rounded for integers; refuse those that do not fit."""
-    if not np.isfinite(values).all():
-        raise ValueError("`hide` must be finite; it has NaN or infinities.")
     if array.dtype == bool:
         return np.asarray(values >= 0.5)
-    if np.issubdtype(array.dtype, np.integer):
-        limits = np.iinfo(array.dtype)
-        rounded = np.rint(values)
-        if rounded.min() < limits.min or rounded.max() > limits.max:
-            raise ValueError(
-                f"`hide` must be between {limits.min} and {limits.max} for "
-                f"the {kind} of {array.dtype}; got {rounded.min():g} to "
-                f"{rounded.max():g}."
-            )
-        return np.asarray(rounded, dtype=array.dtype)
-    with np.errstate(over="ignore"):
-        cast = np.asarray(values, dtype=array.dtype)
-    if not np.isfinite(cast).all():
-        raise ValueError(f"`hide` must fit the {kind} of {array.dtype}; its numbers are too large.")
-    low, high = cast.min(), cast.max()
-    if (low < -1 or high > 2) and array.min() >= 0 and array.max() <= 1:
+    whole = array.dtype.kind in "iu"
+    limits: Any = np.iinfo(array.dtype) if whole else np.finfo(array.dtype)
+    values = np.rint(values) if whole else values
+    if not (values.min() >= float(limits.min) and values.max() <= float(limits.max)):
         raise ValueError(
-            f"`hide` must be in the range of the {kind}, whose numbers are between 0 and 1; got "
-            f"{low:g} to {high:g}. Divide a colour of 0 to 255 by 255."
+            f"`hide` must be finite and between {limits.min:g} and {limits.max:g} for the "
+            f"{kind} of {array.dtype}; got {values.min():g} to {values.max():g}."
         )
-    return cast
+    return np.asarray(values, dtype=array.dtype)
 
 
 # Scenes

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from eblime._types import FloatArray, IntArray
-from eblime.protocols import Scene, masks_at
+from eblime._types import BoolArray, FloatArray, IntArray
+from eblime.protocols import masks_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MaskedSubject:
     """An input whose perturbed versions follow from masks alone."""
 
-    scene: Scene
+    scene: Any  # a `Scene`
     exact: bool = True  # whether the model always gives the same score to the same input
+    whole: Any = None  # a scene with more features, if there is one
+    fixed: BoolArray | None = None  # which of these are the same in all perturbed inputs
 
     def neighbourhood(self, rng: np.random.Generator) -> MaskedNeighbourhood:
         """No perturbed inputs yet."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from eblime._checks import check_choice
+from eblime._checks import check_choice, check_text
 from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
@@ -35,8 +35,7 @@ class Prompt(str):
     spans: Sequence[tuple[int, int]]  # start and end of the parts of the answer, the whole first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class Sources(NamedTuple):
     """The sources in their order, with names; joined by the separator they are in the prompt."""
 
     names: Sequence[str]
@@ -86,8 +85,7 @@ class PromptScene:
     @property
     def owners(self) -> list[int]:
         """The source that each piece is, -1 for others."""
-        between = [owner for j in range(self.n_features) for owner in (j, -1)]
-        return [-1, *between[:-1], -1]
+        return [k // 2 if k % 2 else -1 for k in range(2 * self.n_features + 1)]
 
     def details(self) -> dict[str, Sequence[str]]:
         """The text of each source."""
@@ -110,16 +108,14 @@ def open_sources(path: Path) -> Any:
     Of a folder, the .txt and .md files by name, in the order of their names; of a .json or .jsonl
     file, a list or names with texts; else one text to cut.
     """
-    if path.is_dir():
-        found = sorted(file for file in path.iterdir() if file.suffix.lower() in _ENDINGS)
-        if not found:
-            raise FileNotFoundError(
-                f"`sources`: the folder {str(path)!r} has no file that ends in .txt or .md."
-            )
-        return {file.name: read_text_file(file).rstrip("\r\n") for file in found}
+    files = sorted(path.iterdir()) if path.is_dir() else []
+    texts = [file for file in files if file.suffix.lower() in _ENDINGS]
+    if texts:
+        return {file.name: read_text_file(file).rstrip("\r\n") for file in texts}
     if not path.is_file():
         raise FileNotFoundError(
-            f"`sources` must be a folder or a file of texts; {str(path)!r} is not."
+            "`sources` must be a file of texts, or a folder with files that end in .txt or .md; "
+            f"{str(path)!r} is not."
         )
     content, suffix = read_text_file(path).removeprefix("\ufeff"), path.suffix.lower()
     if suffix not in (".json", ".jsonl"):
@@ -148,45 +144,33 @@ def read_sources(
     first of them.
     """
     check_choice("segmentation", segmentation, SEGMENTATIONS)
-    if not isinstance(separator, str):
-        raise TypeError(f"`separator` must be a string; got {type(separator).__name__}.")
+    check_text("separator", separator)
+    kind, names = "source", None
     if isinstance(sources, str):
-        if not sources.strip():
-            raise ValueError("`sources` must have at least one source; the text is empty.")
-        starts = [start for start, _ in find_spans(sources, _CUTS[segmentation])]
-        texts = [sources[a:b] for a, b in pairwise([0, *starts[1:], len(sources)])]
-        return Sources(names=_names(texts, segmentation), texts=texts, separator="")
-    if isinstance(sources, Mapping):
-        found = Sources(
-            names=[str(name) for name in sources],
-            texts=list(sources.values()),
-            separator=separator,
-        )
+        starts = [a for a, _ in find_spans(sources, _CUTS[segmentation])] if sources.strip() else []
+        texts = [sources[a:b] for a, b in pairwise([0, *starts[1:], len(sources)]) if b]
+        kind, separator = segmentation, ""
+    elif isinstance(sources, Mapping):
+        names, texts = [str(name) for name in sources], list(sources.values())
     elif isinstance(sources, Sequence):
         texts = [_text_of(source) if isinstance(source, Mapping) else source for source in sources]
-        chat = any(isinstance(source, Mapping) and "text" not in source for source in sources)
-        known = [text if isinstance(text, str) else "" for text in texts]
-        names = _names(known, "turn" if chat else "source")
-        found = Sources(names=names, texts=texts, separator=separator)
+        if any(isinstance(source, Mapping) and "text" not in source for source in sources):
+            kind = "turn"
     else:
         raise TypeError(
             "`sources` must be a list of texts, a dictionary from names to texts, the messages of "
             f"a chat, a path, or one text; got {type(sources).__name__}."
         )
-    _check_sources(found)
-    return found
-
-
-def _check_sources(sources: Any) -> None:
-    """Refuse sources that are missing, empty or not texts."""
-    if not sources.texts:
+    if not texts:
         raise ValueError("`sources` must have at least one source; it is empty.")
-    for number, source in enumerate(sources.texts, start=1):
-        if not isinstance(source, str):
-            kind = type(source).__name__
-            raise TypeError(f"`sources` must be strings; source {number} is of type {kind}.")
-        if not source.strip():
-            raise ValueError(f"`sources` must not be empty texts; source {number} is.")
+    for number, source in enumerate(texts, start=1):
+        if not (isinstance(source, str) and source.strip()):
+            raise (ValueError if isinstance(source, str) else TypeError)(
+                f"`sources` must be texts that are not empty; source {number} is {source!r:.60}."
+            )
+    if names is None:
+        names = [f"{kind} {k} '{_brief(source)}'" for k, source in enumerate(texts, start=1)]
+    return Sources(names=names, texts=texts, separator=separator)
 
 
 def _text_of(source: Mapping[str, Any]) -> Any:
@@ -202,11 +186,6 @@ def _text_of(source: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _names(texts: Sequence[str], kind: str) -> list[str]:
-    """Names with a number and the first words: `source 2 'The tower was ...'`."""
-    return [f"{kind} {k} '{_brief(text)}'" for k, text in enumerate(texts, start=1)]
-
-
 def _brief(text: str) -> str:
     """The first words of a text, on one line."""
     flat = " ".join(text.split())
@@ -215,8 +194,7 @@ def _brief(text: str) -> str:
 
 def check_template(prompt: Any) -> None:
     """Refuse a template that does not say where the sources are."""
-    if not isinstance(prompt, str):
-        raise TypeError(f"`prompt` must be a string; got {type(prompt).__name__}.")
+    check_text("prompt", prompt)
     if prompt.count("{sources}") != 1:
         raise ValueError(
             "`prompt` must contain {sources} once, where the sources are; it contains it "
@@ -230,10 +208,7 @@ def read_prompt(question: Any, sources: Sources, *, prompt: str, score: str) -> 
     `prompt` is the template; `score` says in words what the score is.
     """
     asked = "" if question is None else question
-    if not isinstance(asked, str):
-        raise TypeError(f"`question` must be a string; got {type(question).__name__}.")
-    if "{question}" in prompt and not asked.strip():
-        raise ValueError("`question` must not be empty: `prompt` contains {question}.")
+    check_text("question", asked, empty="{question}" not in prompt)
     if asked and "{question}" not in prompt:
         raise ValueError(
             "`prompt` must contain {question}, where the question is; it does not. Leave out the "
@@ -256,29 +231,33 @@ def read_prompt(question: Any, sources: Sources, *, prompt: str, score: str) -> 
 
 def with_answer(scene: PromptScene, answer: Any) -> PromptScene:
     """The scene with an answer."""
-    if not isinstance(answer, str):
-        raise TypeError(f"`answer` must be a string; got {type(answer).__name__}.")
-    if not answer.strip():
-        raise ValueError("`answer` must not be empty: there is nothing to explain.")
+    check_text("answer", answer, empty=False)
     return replace(scene, answer=answer, starts=[0], ends=[len(answer)])
 
 
-def with_parts(scene: PromptScene) -> PromptScene:
-    """The scene with the sentences of the answer as further parts, if it has several."""
+def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[Any]]:
+    """The scene with its sentences and the targets as parts of the answer, and their numbers.
+
+    A target is the number of a part, or a text in the answer; None is the answer and each sentence.
+    """
     sentences = find_spans(scene.answer, "sentence")
     spans = [(0, len(scene.answer)), *(sentences if len(sentences) > 1 else ())]
-    return replace(scene, starts=[a for a, _ in spans], ends=[b for _, b in spans])
-
-
-def with_part(scene: PromptScene, part: str) -> tuple[PromptScene, int]:
-    """The scene with any part of the answer, given as a text, and the number of that part."""
-    start, spans = scene.answer.find(part), scene.spans
-    if start < 0 or not part.strip():
-        raise ValueError(f"`target` must be a part of the answer; {part!r:.60} is not.")
-    span = (start, start + len(part))
-    if span in spans:
-        return scene, spans.index(span)
-    return replace(scene, starts=[*scene.starts, span[0]], ends=[*scene.ends, span[1]]), len(spans)
+    count = len(spans)
+    if targets is None or isinstance(targets, int):
+        targets = range(count if targets is None else min(targets, count))
+    found = []
+    for target in targets:
+        if isinstance(target, str) and target.isdecimal() and int(target) < count:
+            target = int(target)  # as on the command line
+        if isinstance(target, str):
+            start = scene.answer.find(target)
+            if start < 0 or not target.strip():
+                raise ValueError(f"`target` must be a part of the answer; {target!r:.60} is not.")
+            span = start, start + len(target)
+            spans += [] if span in spans else [span]
+            target = spans.index(span)
+        found.append(target)
+    return replace(scene, starts=[a for a, _ in spans], ends=[b for _, b in spans]), found
 
 
 def part_labels(scene: PromptScene) -> list[str]:

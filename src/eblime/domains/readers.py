@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from eblime._lazy import import_extra
 from eblime._threads import free_memory
 
 Found = TypeVar("Found")
@@ -37,12 +37,7 @@ def read_scan(source: Any, key: str | None = None) -> Scan:
     """
     if not isinstance(source, (str, os.PathLike)):
         return Scan(values=source)
-    path = Path(source)
-    if path.is_dir():
-        raise ValueError(
-            f"{str(path)!r} is a folder; to explain its volumes, use `eblime.explain_many`."
-        )
-    return read_file(path, {end: partial(read, key=key) for end, read in _READERS.items()})
+    return read_file(Path(source), {end: partial(read, key=key) for end, read in _READERS.items()})
 
 
 def read_file(path: Path, readers: Mapping[str, Callable[[Path], Found]]) -> Found:
@@ -57,7 +52,7 @@ def read_file(path: Path, readers: Mapping[str, Callable[[Path], Found]]) -> Fou
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     try:
         return read(path)
-    except (ImportError, MemoryError, UnreadableError):
+    except (ImportError, MemoryError):
         raise
     except Exception as error:
         if repr(str(path)) in str(error):
@@ -74,15 +69,11 @@ def check_memory(shape: Sequence[int], dtype: Any) -> None:
     numbers, free = int(np.prod(shape, dtype=object)), free_memory()
     needed = numbers * (5 * np.dtype(dtype).itemsize + 24)
     if free is not None and needed > free:
-        raise UnreadableError(
+        raise ValueError(
             f"The array must fit into memory: shape {tuple(shape)} of {np.dtype(dtype)} needs "
             f"about {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free. Pass a part of it, or "
             "a coarser copy such as `volume[::2, ::2, ::2]`."
         )
-
-
-class UnreadableError(ValueError):
-    """A volume that is refused, with the whole reason."""
 
 
 def _choose(
@@ -94,14 +85,14 @@ def _choose(
         if len(possible) != 1:
             listed = "; ".join(f"{name!r} {shape}" for name, (shape, _) in arrays.items())
             named = ", or `key` must name one" if 3 in axes else ""  # signals have no `key`
-            raise UnreadableError(
+            raise ValueError(
                 f"{str(path)!r} must have one array of {axes[0]} or {axes[1]} axes{named}; it has "
                 f"{listed or 'no arrays'}."
             )
         key = possible[0]
     if key not in arrays:
         listed = ", ".join(repr(name) for name in arrays)
-        raise UnreadableError(f"`key` must be an array in {str(path)!r}, {listed}; got {key!r}.")
+        raise ValueError(f"`key` must be an array in {str(path)!r}, {listed}; got {key!r}.")
     check_memory(*arrays[key])
     return key
 
@@ -130,7 +121,7 @@ def _read_tiff(path: Path, key: str | None) -> Scan:
     with tifffile.TiffFile(path, _multifile=False) as file:
         series = file.series[0]
         if file.is_ome and series.kind.lower() != "ome":
-            raise UnreadableError(
+            raise ValueError(
                 f"{str(path)!r} must hold its data itself; its OME header names other files, or is "
                 "damaged. Read it with tifffile, and pass the array."
             )
@@ -147,11 +138,11 @@ def read_mat(path: Path, key: str | None = None, axes: Axes = (3, 4)) -> Scan:
     if newer:
         scan = _read_hdf5(path, key, axes)
         return Scan(values=np.asarray(scan.values).T)
-    bytes_of = {"double": 8, "single": 4, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4}
-    headers = {
-        name: (tuple(shape), f"u{bytes_of.get(kind, 2)}")
+    numbers = ("double", "single", "logical", "int", "uint")
+    headers = {  # the file does not say how many bytes a number takes
+        name: (tuple(shape), "f8")
         for name, shape, kind in io.whosmat(path)
-        if kind not in ("char", "cell", "struct", "object", "function", "unknown")
+        if kind.startswith(numbers)
     }
     chosen = _choose(headers, key, path, axes)
     return Scan(values=io.loadmat(path, variable_names=[chosen])[chosen])
@@ -159,41 +150,26 @@ def read_mat(path: Path, key: str | None = None, axes: Axes = (3, 4)) -> Scan:
 
 def _read_hdf5(path: Path, key: str | None, axes: Axes = (3, 4)) -> Scan:
     """An array of an HDF5 file."""
-    with _open_hdf5(path) as (file, datasets):
+    found: dict[str, Any] = {}
+    with import_extra("h5py", "volume").File(path, "r") as file:
+        file.visititems(lambda name, entry: found.update({name: entry}))
         headers = {
             name: (entry.shape, entry.dtype)
-            for name, entry in datasets.items()
-            if entry.shape and entry.dtype.kind in "buif"
+            for name, entry in found.items()
+            if getattr(entry, "shape", None) and entry.dtype.kind in "buif"
         }
-        return Scan(values=file[_choose(headers, key and key.strip("/"), path, axes)][()])
+        return Scan(values=_values(file, _choose(headers, key and key.strip("/"), path, axes)))
 
 
-@contextmanager
-def _open_hdf5(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """An HDF5 file and its datasets by name; refused if numbers of it are in other files."""
-    h5py = _import("h5py")
-    datasets: dict[str, Any] = {}
-    outside: list[str] = []
-
-    def note(name: str, entry: Any) -> None:
-        if isinstance(entry, h5py.Dataset):
-            datasets[name] = entry
-            sources = entry.virtual_sources() if entry.is_virtual else []
-            if entry.external or any(source.file_name != "." for source in sources):
-                outside.append(name)
-        elif isinstance(entry, h5py.Group):
-            links = ((f"{name}/{key}", entry.get(key, getlink=True)) for key in entry)
-            outside.extend(key for key, link in links if isinstance(link, h5py.ExternalLink))
-
-    with h5py.File(path, "r") as file:
-        note("", file)
-        file.visititems(note)
-        if outside:
-            raise UnreadableError(
-                f"{str(path)!r} must hold its data itself; {outside[0]!r} is in another file. "
-                "Copy it into one file, such as with h5repack."
-            )
-        yield file, datasets
+def _values(file: Any, name: str) -> Any:
+    """The values of a dataset of an HDF5 file; refused if they may be in another file."""
+    entry = file[name]
+    if entry.is_virtual or entry.external or entry.file.filename != file.filename:
+        raise ValueError(
+            f"{file.filename!r} must hold its data itself; {name!r} is in another file. Copy it "
+            "into one file, such as with h5repack."
+        )
+    return entry[()]
 
 
 def _read_nde(path: Path, key: str | None) -> Scan:
@@ -202,11 +178,11 @@ def _read_nde(path: Path, key: str | None) -> Scan:
     Lengths are in metres there, and become millimetres. The axis of the ultrasound is in seconds;
     with the velocity of a pulse-echo scan it becomes the one-way sound path.
     """
-    with _open_hdf5(path) as (file, _):
+    with import_extra("h5py", "volume").File(path, "r") as file:
         homes = [name for name in ("Public/Setup", "Domain/Setup") if name in file]
         if not homes:
-            raise UnreadableError(f"{str(path)!r} must have 'Public/Setup', as .nde files have.")
-        text = file[homes[0]][()]
+            raise ValueError(f"{str(path)!r} must have 'Public/Setup', as .nde files have.")
+        text = _values(file, homes[0])
         groups = json.loads(text if isinstance(text, str) else bytes(text).decode("utf8"))["groups"]
         scans = {}
         for group in groups:
@@ -218,18 +194,17 @@ def _read_nde(path: Path, key: str | None) -> Scan:
         headers = {name: (file[name].shape, file[name].dtype) for name in scans if name in file}
         chosen = _choose(headers, key, path)
         dataset, velocity = scans[chosen]
-        values = file[chosen][()]
+        values = _values(file, chosen)
     dimensions = dataset.get("dimensions", [])
     if len(dimensions) != 3 or values.ndim != 3:
         return Scan(values=values)
     names = [str(dimension.get("axis", k)) for k, dimension in enumerate(dimensions)]
     steps = [dimension.get("resolution") for dimension in dimensions]
-    for k, name in enumerate(names):
-        if steps[k] is not None:
-            sound = name == "Ultrasound"
-            steps[k] = 1000 * steps[k] * (velocity / 2 if velocity and sound else 1)
-            steps[k] = None if sound and not velocity else steps[k]
-    spacing = None if None in steps else steps
+    sound = 500 * velocity if velocity else None
+    factors = [sound if name == "Ultrasound" else 1000 for name in names]
+    spacing = None
+    if None not in (*steps, *factors):
+        spacing = [step * factor for step, factor in zip(steps, factors, strict=True)]
     axes = [name.removesuffix("Coordinate").lower() for name in names]
     return Scan(values=values, axes=axes, spacing=spacing, unit="mm" if spacing else None)
 
@@ -245,23 +220,13 @@ def _velocity(group: dict[str, Any]) -> float | None:
 
 def _read_nifti(path: Path, key: str | None) -> Scan:
     """The voxels of a NIfTI file, scaled as its header says, with its spacing."""
-    nibabel = _import("nibabel")
+    nibabel = import_extra("nibabel", "volume")
     image = nibabel.load(path)
     scaled = image.dataobj.slope != 1 or image.dataobj.inter != 0
     check_memory(image.shape, np.float64 if scaled else image.get_data_dtype())
     steps = [float(step) for step in image.header.get_zooms()[:3]]
     unit = {"mm": "mm", "micron": "um", "meter": "m"}.get(image.header.get_xyzt_units()[0], "mm")
     return Scan(values=np.asarray(image.dataobj), axes=("x", "y", "z"), spacing=steps, unit=unit)
-
-
-def _import(name: str) -> Any:
-    """A package of the extra `volume`."""
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(f"{name} is not installed: pip install 'eblime[volume]'.") from error
 
 
 _READERS: dict[str, Callable[..., Scan]] = {

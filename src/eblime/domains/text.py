@@ -10,13 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from eblime._checks import check_count
+from eblime._checks import check_text
 from eblime._field_checks import MOST_FEATURES, NAMES, check_object, list_of, whole
 from eblime._field_checks import text as text_of
 from eblime._types import FloatArray
@@ -104,37 +104,27 @@ def read_text(
 ) -> TextScene:
     """Cut a text into features; the settings are those of `TextExplainer`.
 
-    With more than `most` features it is cut into sentences instead, or into chunks of about 20
-    tokens if its sentences are too long or too many, with a warning.
+    With more than `most` words or characters it is cut into sentences instead, or into chunks of
+    about 20 tokens if its sentences are too long or too many, with a warning.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"`text` must be a string; got {type(text).__name__}.")
-    if not text.strip():
-        raise ValueError("`text` must not be empty.")
-    if most is not None:
-        check_count("most", most)
+    check_text("text", text, empty=False)
     spans = find_spans(text, tokens)
     bag = bag and tokens != "sentence"
     count = len({text[a:b] for a, b in spans}) if bag else len(spans)
     kind = tokens if isinstance(tokens, str) and tokens in TOKENS else "token"
     if kind == "word":
         _warn_unspaced(text, spans)
-    if most is not None and count > most and kind != "sentence":
+    if most is not None and count > most and kind in ("word", "char"):
         coarse, coarse_kind = coarser_spans(text, spans, most)
         said = f"{count} different {kind}s" if bag else f"{count} {kind}s"
-        _warn_coarser(said, kind, most, len(coarse), coarse_kind)
+        alone = 'tokens="sentence" to silence this warning, or ' * (coarse_kind == "sentence")
+        pattern = r"\w+" if kind == "word" else r"\S"
+        warn_user(
+            f"The text has {said}, more than {most}: its {len(coarse)} {coarse_kind}s are "
+            f'explained instead. Set {alone}tokens=r"{pattern}" to explain {kind}s.'
+        )
         spans, bag, kind = coarse, False, coarse_kind
     return _scene(text, spans, bag, kind, hide)
-
-
-def _warn_coarser(count: str, kind: str, most: int, n: int, coarse: str) -> None:
-    """Warn that sentences or chunks are explained instead of the tokens asked for."""
-    silence = 'Set tokens="sentence" to silence this warning, or' if coarse == "sentence" else "Set"
-    pattern = {"word": r'tokens=r"\w+"', "char": r'tokens=r"\S"'}.get(kind, "`most=None`")
-    warn_user(
-        f"The text has {count}, more than {most}: its {n} {coarse}s are explained instead. "
-        f"{silence} {pattern} to explain {kind}s."
-    )
 
 
 def _warn_unspaced(text: str, spans: Sequence[Span]) -> None:
@@ -150,18 +140,14 @@ def _warn_unspaced(text: str, spans: Sequence[Span]) -> None:
 
 def _scene(text: str, spans: Sequence[Span], bag: bool, kind: str, hide: str) -> TextScene:
     """Cut the text into pieces and assign the tokens to features."""
-    pieces: list[str] = []
-    owners: list[int] = []
+    starts = {start for start, _ in spans}
+    bounds = sorted({0, len(text), *chain.from_iterable(spans)})
+    pieces = [text[a:b] for a, b in pairwise(bounds)]
     feature_of: dict[Any, int] = {}  # a token, or its position -> feature
-    end = 0
-    for k, (start, stop) in enumerate([*spans, (len(text), len(text))]):
-        if start > end:
-            pieces.append(text[end:start])
-            owners.append(-1)
-        if k < len(spans):
-            pieces.append(text[start:stop])
-            owners.append(feature_of.setdefault(pieces[-1] if bag else k, len(feature_of)))
-        end = stop
+    owners = [
+        feature_of.setdefault(piece if bag else start, len(feature_of)) if start in starts else -1
+        for start, piece in zip(bounds, pieces, strict=False)
+    ]
     words = [text[a:b] for a, b in spans]
     features = _names(list(feature_of) if bag else words, Counter(words), kind, bag)
     return TextScene(features=features, pieces=pieces, owners=owners, mask=hide)
@@ -180,24 +166,29 @@ def _names(words: Sequence[str], counts: Counter[str], kind: str, bag: bool) -> 
     return names
 
 
+def as_finder(tokens: Tokens) -> Callable[[str], Any]:
+    """A function from a text to its tokens: the user's own, or one that finds a pattern."""
+    if callable(tokens):
+        return tokens
+    try:
+        pattern = re.compile(_PATTERNS.get(tokens, tokens) if isinstance(tokens, str) else tokens)
+    except (re.error, TypeError) as error:
+        raise ValueError(
+            "`tokens` must be 'word', 'sentence', 'char', a regular expression or a function; got "
+            f"{tokens!r}: {error}."
+        ) from error
+    return lambda text: [m.span() for m in pattern.finditer(text) if m.end() > m.start()]
+
+
 def find_spans(text: str, tokens: Tokens) -> list[Span]:
     """Start and end of each token, in order and without overlap; see `read_text`."""
-    if callable(tokens):
-        spans = _spans_of(text, tokens(text))
-    else:
-        try:
-            known = _PATTERNS.get(tokens, tokens) if isinstance(tokens, str) else tokens
-            pattern = re.compile(known)
-        except re.error as error:
-            raise ValueError(
-                f"`tokens` must be 'word', 'sentence', 'char', a regular expression or a function; "
-                f"got {tokens!r}, which is not a valid regular expression: {error}."
-            ) from error
-        spans = [match.span() for match in pattern.finditer(text) if match.end() > match.start()]
+    spans = _spans_of(text, as_finder(tokens)(text))
     if not spans:
         finder = "the function in `tokens`" if callable(tokens) else f"tokens={tokens!r}"
-        advice = " tokens='char' finds all characters." if isinstance(tokens, str) else ""
-        raise ValueError(f"`text` must have at least one token; {finder} finds none.{advice}")
+        raise ValueError(
+            f"`text` must have at least one token; {finder} finds none. tokens='char' finds all "
+            "characters."
+        )
     return spans
 
 
@@ -217,12 +208,8 @@ def coarser_spans(text: str, spans: Sequence[Span], most: int) -> tuple[list[Spa
 
 def _spans_of(text: str, tokens: Any) -> list[Span]:
     """Tokens of the user's function: pairs (start, end), or strings that are found in order."""
-    if not isinstance(tokens, Iterable):
-        raise TypeError(
-            f"`tokens` must return strings or pairs (start, end); got {type(tokens).__name__}."
-        )
     spans, end = [], 0
-    for token in tokens:
+    for token in tokens if isinstance(tokens, Iterable) else [tokens]:
         try:
             start = text.find(token, end) if isinstance(token, str) else int(token[0])
             stop = start + len(token) if isinstance(token, str) else int(token[1])

@@ -7,11 +7,8 @@ import os
 import random
 import sys
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from threading import TIMEOUT_MAX, Lock
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -36,12 +33,8 @@ class Retry:
     times
         How often a batch is sent again, after the first try.
     wait
-        Seconds before the first repetition.
-    factor
-        Each further pause is longer by this factor.
-    jitter
-        The largest random fraction that is added to a pause, so that several clients do not come
-        back at once.
+        Seconds before the first repetition. Each further pause is twice as long, and up to a tenth
+        more, so that several clients do not come back at once.
     longest
         No pause is longer than this many seconds. An error with an attribute `retry_after`, such
         as from the header `Retry-After` of a server, sets the pause itself; if it asks for more
@@ -53,46 +46,33 @@ class Retry:
     Examples
     --------
     >>> import eblime
-    >>> [eblime.Retry(jitter=0).pause(failures) for failures in (1, 2, 3)]
-    [0.5, 1.0, 2.0]
+    >>> retry, error = eblime.Retry(times=2, wait=1.0), ConnectionError("busy")
+    >>> [retry.pause(error, failures=n) // 1 for n in (1, 2)], retry.pause(error, failures=3)
+    ([1.0, 2.0], None)
     """
 
     times: int = 3
     wait: float = 0.5
-    factor: float = 2.0
-    jitter: float = 0.1
     longest: float = 60.0
     on: tuple[type[Exception], ...] | type[Exception] = Exception
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work."""
         check_count("times", self.times)
-        for name in ("wait", "jitter", "longest"):
-            check_number(name, getattr(self, name), zero=True)
-        check_number("factor", self.factor)
+        check_number("wait", self.wait, zero=True)
+        check_number("longest", self.longest, zero=True)
         kinds = self.on if isinstance(self.on, tuple) else (self.on,)
         if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
             raise TypeError(f"`on` must be an exception or a tuple of them; got {self.on!r}.")
 
-    def pause(self, failures: int) -> float:
-        """Seconds to wait after so many failures."""
-        try:
-            seconds = self.wait * float(self.factor) ** (failures - 1)
-        except OverflowError:
-            seconds = self.wait and self.longest
-        return float(min(self.longest, seconds * (1 + self.jitter * random.random())))
-
-    def again(self, error: Exception, failures: int) -> bool:
-        """Whether to try again after so many failures."""
-        if is_out_of_memory(error) or _retry_after(error) > self.longest:
-            return False
-        return failures <= self.times and isinstance(error, self.on)
-
-
-def _retry_after(error: Exception) -> float:
-    """The seconds that an error asks to wait before the next try."""
-    seconds = getattr(error, "retry_after", None)
-    return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
+    def pause(self, error: Exception, failures: int) -> float | None:
+        """Seconds to wait before the next try after so many failures; None if there is none."""
+        asked = getattr(error, "retry_after", None)
+        asked = asked if isinstance(asked, (int, float)) else 0.0
+        last = failures > self.times or is_out_of_memory(error) or asked > self.longest
+        if last or not isinstance(error, self.on):
+            return None
+        grown = self.wait * 2.0 ** min(failures - 1, 30) * (1 + random.random() / 10)
+        return float(max(asked, min(self.longest, grown)))
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -156,10 +136,8 @@ class Calls:
     partial: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work."""
         as_retry(self.retry)
-        if self.cache is not None:
-            as_cache(self.cache)
+        as_cache(self.cache)
         if self.timeout is not None:
             check_number("timeout", self.timeout)
         check_count("concurrency", self.concurrency)
@@ -210,19 +188,14 @@ def model_error(rows: IntArray | int, error: BaseException, note: str = "") -> M
     return ModelError(f"{message.rstrip('.')}. {_BATCH}" if single else message)
 
 
-def check_scores(
-    returned: Any,
-    rows: IntArray | int,
-    *,
-    width: int | None = None,
-    columns: Sequence[int] = (),
-) -> FloatArray:
+def check_scores(returned: Any, rows: IntArray | int, outputs: int | None = None) -> FloatArray:
     """The scores of perturbed inputs by number, or of n inputs: (n, outputs), checked.
 
-    `width` is the number of outputs, if known; `columns` are those to keep, all if empty.
+    A copy: the model may fill the same array again at its next call. `outputs` is their number, if
+    it is known.
     """
-    n = rows if isinstance(rows, int) else len(rows)
-    shape = tuple(getattr(returned, "shape", None) or np.shape(returned))
+    found, n = as_scores(returned), rows if isinstance(rows, int) else len(rows)
+    shape = found.shape
     if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
         raise ModelError(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
@@ -230,31 +203,24 @@ def check_scores(
             + (" Return one score per output, such as a mean over pixels." if shape[2:] else "")
             + (f" {_BATCH}" if shape == () else "")
         )
-    outputs = 1 if len(shape) == 1 else shape[1]
-    if width is not None and outputs != width:
+    scores = np.array(found, dtype=np.float64).reshape(n, -1)
+    if outputs is not None and scores.shape[1] != outputs:
         raise ModelError(
-            f"The model must return as many outputs for every mask; it returned {width} for the "
-            f"input itself and {outputs} for {_place(rows)}."
+            f"The model must return as many outputs for every mask; it returned {outputs} before, "
+            f"and {scores.shape[1]} for {_place(rows)}."
         )
-    try:
-        found = returned[:, list(columns)] if columns and len(shape) == 2 else returned
-        # a copy: the model may fill the same array again at its next call
-        scores = np.array(found, dtype=np.float64).reshape(n, -1)
-    except Exception as error:
-        raise model_error(rows, error) from error
     if not max(scores.max(), -scores.min()) <= HUGE:  # never so with a NaN
         row, column = (int(index) for index in np.argwhere(~(np.abs(scores) <= HUGE))[0])
         limit = f", at most {HUGE:g} in size" if np.isfinite(scores[row, column]) else ""
         where = _place(rows if isinstance(rows, int) else rows[row : row + 1])
         raise ModelError(
-            f"The model must return finite scores{limit}; for {where} output "
-            f"{columns[column] if columns else column} is {scores[row, column]}."
+            f"The model must return finite scores{limit}; for {where} output {column} is "
+            f"{scores[row, column]}."
         )
     return scores
 
 
 def _place(rows: IntArray | int) -> str:
-    """Masks by number, or the size of a batch, for a message."""
     if isinstance(rows, int):
         return f"a batch of {rows}"
     masks = rows[rows >= 0]
@@ -273,8 +239,8 @@ class Caller:
     `sent` counts the inputs of every attempt, and none is made beyond `limit`.
     """
 
-    def __init__(self, model: Model, calls: Calls, limit: int = sys.maxsize) -> None:
-        self.model, self.calls, self.limit, self.sent = model, calls, limit, 0
+    def __init__(self, model: Model, calls: Calls) -> None:
+        self.model, self.calls, self.limit, self.sent = model, calls, sys.maxsize, 0
         self._retry, self._lock = as_retry(calls.retry), Lock()
 
     def count(self, n: int) -> None:
@@ -284,33 +250,34 @@ class Caller:
                 raise OverBudgetError
             self.sent += n
 
-    def start(self, batch: Any, n: int) -> Future[Any]:
-        """`answer` in the background."""
-        self.count(batch.n_inputs if isinstance(batch, MeanBatch) else n)
-        return in_thread(partial(self.answer, counted=True), batch, n)
+    def answer(self, batch: Any, n: int, *, background: bool = False) -> Any:
+        """What the model returns for a batch of n inputs, after as many tries as allowed.
 
-    def answer(self, batch: Any, n: int, *, counted: bool = False) -> Any:
-        """What the model returns for a batch of n inputs, after as many tries as allowed."""
+        In the background, a future of it.
+        """
         if isinstance(batch, MeanBatch):
-            every = self.answer(batch.inputs, batch.n_inputs, counted=counted)
-            return batch.means(check_scores(as_scores(every), batch.n_inputs))
-        if not counted:
-            self.count(n)
-        failures = 0
+            n = batch.n_inputs
+        self.count(n)
+        return in_thread(self._answer, batch, n) if background else self._answer(batch, n)
+
+    def _answer(self, batch: Any, n: int) -> Any:
+        """`answer` for n inputs that the model gets, the first try of which is counted."""
+        if isinstance(batch, MeanBatch):
+            return batch.means(check_scores(self._answer(batch.inputs, n), n))
+        retry, failures = self._retry, 0
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                return self._call(batch if self._retry is None else copy_of(batch))
+                return self._call(batch if retry is None else copy_of(batch))
             except Exception as error:
                 failures += 1
-                if self._retry is None or not self._retry.again(error, failures):
+                if retry is None or (pause := retry.pause(error, failures)) is None:
                     raise
                 try:
                     self.count(n)
                 except OverBudgetError as over:
                     raise over from error
-                pause = max(self._retry.pause(failures), _retry_after(error))
-                time.sleep(min(pause, TIMEOUT_MAX))
+                time.sleep(pause)
 
     def _call(self, batch: Any) -> Any:
         """What the model returns in one call, for as long as it may take."""
@@ -320,18 +287,6 @@ class Caller:
         if isinstance(model, AsyncModel):
             return wait_for(model.submit(batch), timeout)
         return wait_for(in_thread(model, batch), timeout)
-
-
-def call_model(caller: Caller, batch: Any, n: int) -> FloatArray:
-    """All outputs of a model for a batch of n inputs, (n, outputs), checked.
-
-    The family and runs with shared calls ask through this function.
-    """
-    try:
-        returned = as_scores(caller.answer(batch, n))
-    except Exception as error:
-        raise model_error(n, error) from error
-    return check_scores(returned, n)
 
 
 def copy_of(value: Any) -> Any:

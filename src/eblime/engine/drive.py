@@ -1,12 +1,11 @@
-"""The driver: asks the model for sessions until each has all its answers.
+"""Asks the model for sessions until each has all its answers.
 
-One input, many inputs that share model calls, and a GPU that must stay busy take the same way,
-`drive`. The rest of the library asks the model through this module.
+`run` asks for one input, `drive` for many that share model calls or keep a GPU busy. The rest of
+the library asks the model through this module.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -16,7 +15,7 @@ import numpy as np
 
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray
-from eblime.engine.calls import Caller, call_model, model_error
+from eblime.engine.calls import Caller, check_scores, model_error
 from eblime.engine.questions import PendingReply, Question, Reply, open_cache, open_model
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
@@ -42,7 +41,6 @@ class Inline(Executor):
 
 def drive(
     sessions: Iterable[Session],
-    ask: Callable[[Sequence[Session]], list[Reply]],
     *,
     together: int = 1,
     pool: Executor | None = None,
@@ -54,8 +52,6 @@ def drive(
     ----------
     sessions
         They are drawn when there is room for them, so that the next inputs are read in time.
-    ask
-        From sessions to the replies to their questions.
     together
         How many sessions are open at once. Those whose questions fit into one call share it; large
         inputs are asked about alone.
@@ -77,7 +73,7 @@ def drive(
                 waiting.append(session)
         if waiting:
             group = _next_group(waiting)
-            for session, reply in zip(group, _ask_group(ask, group, keeps), strict=True):
+            for session, reply in zip(group, _ask_group(group, keeps), strict=True):
                 stepping.append((session, workers.submit(_step, session, reply, keeps)))
         ended: list[Session] = []
         must_wait = not waiting and not (left and len(stepping) < together)
@@ -114,24 +110,22 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
 
 
 def _ask_group(
-    ask: Callable[[Sequence[Session]], list[Reply]],
-    group: Sequence[Session],
-    keeps: Callable[[BaseException], bool],
+    group: Sequence[Session], keeps: Callable[[BaseException], bool]
 ) -> list[Reply | None]:
     """The replies to sessions; if a shared call fails, each is asked alone."""
     try:
         return [*ask(group)]
     except BaseException as error:
-        if not keeps(error):
+        shared = len(group) > 1 and isinstance(error, Exception)
+        if not (shared or keeps(error)):
             raise
         if len(group) == 1:
             group[0].fail(error)
             return [None]
-    return [reply for session in group for reply in _ask_group(ask, [session], keeps)]
+    return [reply for session in group for reply in _ask_group([session], keeps)]
 
 
 def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException], bool]) -> None:
-    """Hand a session its reply; None is one that has failed."""
     try:
         if reply is not None:
             session.step(reply)
@@ -143,78 +137,51 @@ def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException]
 
 def run(session: Session, progress: Progress = None) -> None:
     """Ask the model, which is opened once, until a session has all its answers."""
-    state, question, done = session.state, session.question, 0
-    assert question is not None
-    known = 0 if question.before is None else len(question.before)
-    total = question.expected - known
+    state, known = session.state, session.state.first.n_masks
 
     def report(n: int) -> None:
-        nonlocal done
-        done += n
         assert session.question is not None
+        done = session.state.first.n_masks - known + n
         show(done, total=session.question.expected - known)
 
-    def ask_it(group: Sequence[Session]) -> list[Reply]:
-        assert session.question is not None
-        report(0)
-        return [model.answer(session.question)]
-
     with (
-        progress_reporter(progress, total, unit="mask", what="asking the model") as show,
+        progress_reporter(progress, state.expected, unit="mask", what="asking the model") as show,
         open_model(state.settings, state.subject.scene, report) as model,
     ):
-        for _ in drive([session], ask_it):
-            pass
+        report(0)
+        while session.question is not None:
+            session.step(model.answer(session.question))
 
 
 def ask(sessions: Sequence[Session]) -> list[Reply]:
     """The replies to sessions of one explainer: alone in batches of its own, several in one call.
 
     Their numbers are the same either way: the score of a row must not depend on the other rows of
-    its batch. Stored answers are not asked again.
+    its batch. Stored answers are not asked again. Each is asked alone if its calls are limited.
     """
-    questions = [session.question for session in sessions if session.question is not None]
     settings = sessions[0].state.settings
-    if len(questions) == 1:
-        return [answer(settings, sessions[0].state.subject.scene, questions[0])]
+    questions = [session.question for session in sessions if session.question is not None]
+    if len(questions) == 1 or settings.calls.max_calls is not None:
+        scenes = [session.state.subject.scene for session in sessions]
+        return [answer(settings, *pair) for pair in zip(scenes, questions, strict=True)]
     with open_cache(settings) as section_of:
-        pending = [
-            PendingReply(question, section_of(question.neighbourhood)) for question in questions
-        ]
-        asking = [reply for reply in pending if len(reply.again) or len(reply.asked)]
-        replied = dict(zip(map(id, asking), _enter_scores(settings, asking), strict=True))
-    sent = [replied.get(id(reply), (0, 0)) for reply in pending]
-    return [
-        reply.complete(batch_size=size, calls=calls)
-        for reply, (size, calls) in zip(pending, sent, strict=True)
-    ]
-
-
-def _enter_scores(settings: LoopSettings, pending: Sequence[PendingReply]) -> list[tuple[int, int]]:
-    """Ask what the pending ask about; returns the size of each, and its inputs in all attempts."""
-    rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
-    batches = [d.question.neighbourhood.inputs(some) for d, some in zip(pending, rows, strict=True)]
-    try:
-        joined = [(join_batches(batches), pending)] if batches else []
-    except (TypeError, ValueError):  # such as arrays of different lengths
-        joined = [(batch, [reply]) for batch, reply in zip(batches, pending, strict=True)]
-    found = []
-    for batch, group in joined:
-        sizes = [len(reply.again) + len(reply.asked) for reply in group]
-        tries = [
-            reply.question.budget // size
-            for reply, size in zip(group, sizes, strict=True)
-            if reply.question.budget is not None
-        ]
-        limit = sum(sizes) * min(tries) if tries else sys.maxsize
-        caller = Caller(settings.model, settings.calls, limit)
-        scores = call_model(caller, batch, sum(sizes))
-        for reply, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
-            n = len(reply.again)
-            reply.check_again(some[:n])
-            reply.enter(slice(0, len(reply.asked)), some[n:])
-            found.append((len(some), len(some) * caller.sent // sum(sizes)))
-    return found
+        pending = [PendingReply(one, section_of(one.neighbourhood)) for one in questions]
+        rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
+        ends = np.cumsum([len(some) for some in rows])
+        caller, total = Caller(settings.model, settings.calls), int(ends[-1])
+        inputs = [q.neighbourhood.inputs(r) for q, r in zip(questions, rows, strict=True) if len(r)]
+        scores = np.empty((0, 1))
+        if total:
+            scores = check_scores(caller.answer(join_batches(inputs), total), total)
+        replies = []
+        for reply, own in zip(pending, np.split(scores, ends[:-1]), strict=True):
+            again, asked = np.split(own, [len(reply.again)])
+            reply.check_again(again)
+            if len(asked):
+                reply.enter(slice(0, len(asked)), asked)
+            calls = len(own) * caller.sent // max(total, 1)
+            replies.append(reply.complete(batch_size=len(own), calls=calls))
+        return replies
 
 
 def group_size(settings: LoopSettings) -> int:
@@ -238,14 +205,8 @@ def answer(settings: LoopSettings, scene: Scene, question: Question) -> Reply:
 
 def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
     """All outputs of the model for the input itself: one call with one input."""
-    question = Question(
-        neighbourhood=subject.neighbourhood(np.random.default_rng(0)),
-        rows=np.empty(0, dtype=np.intp),
-        targets=1,
-        labels=settings.labels,
-        ranked=True,
-        opening=None,
-    )
+    near = subject.neighbourhood(np.random.default_rng(0))
+    question = Question(neighbourhood=near, rows=np.empty(0, dtype=np.intp), targets=1)
     return answer(settings, subject.scene, question).original
 
 
@@ -257,10 +218,10 @@ def output_of_input(settings: LoopSettings, scene: Any) -> Any:
         found[:] = [output]
         return np.zeros((n, 1))
 
-    batch = scene.batch(1)
-    batch[0] = scene.shown
     try:
-        Caller(with_reader(settings.model, keep), settings.calls).answer(batch, 1)
+        Caller(with_reader(settings.model, keep), settings.calls).answer(
+            scene.shown[None].copy(), 1
+        )
     except Exception as error:
         raise model_error(1, error) from error
     return found[0]

@@ -10,17 +10,23 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
+from eblime._repr import describe
 from eblime._types import FloatArray, RNGLike
+from eblime._version import __version__
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, as_design, rows_of
 from eblime.engine.drive import run
+from eblime.engine.questions import Reply
 from eblime.engine.session import Session
-from eblime.engine.settings import LoopSettings
+from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, whole_scene
-from eblime.protocols import Composite, Design, Neighbourhood, Subject
+from eblime.engine.targets import output_label, top_outputs
+from eblime.kernels import as_kernel
+from eblime.protocols import Composite, Design, Subject
 from eblime.results.explanation import Explanation
 
 _MOST_MASKS = 10_000_000  # of an explanation that is continued
@@ -44,7 +50,59 @@ def explanations(session: Session) -> dict[int, Explanation]:
     """The explanations of a session that has no question left, by column."""
     if session.error is not None:
         raise session.error
-    return session.state.explanations(Source(state=session.state))
+    state = session.state.with_fit()
+    settings, opening = state.settings, state.replies[0]
+    original, labels = opening.original, settings.labels
+    scene, fixed = whole_scene(state.subject)
+    provenance = _provenance(state)
+    if len(original) > 1 and settings.ranked:
+        provenance["top_classes"] = top_outputs(original, labels)
+    source = Source(settings=settings, subject=state.subject, seed=state.seed, opening=opening)
+    return {
+        column: Explanation(
+            posterior=posterior.with_fixed(fixed),
+            answers=answers.with_fixed(fixed, scene.features),
+            method=settings.method,
+            scene=scene,
+            target=column,
+            label=output_label(column, len(original), labels),
+            prediction=float(original[column]),
+            exhaustive=state.exhaustive,
+            provenance=provenance,
+            generator=state.generator,
+            source=source,
+        )
+        for column, (posterior, answers) in zip(opening.columns, state.fits, strict=True)
+    }
+
+
+def _provenance(state: State) -> dict[str, Any]:
+    """Settings, seed, cost and versions, for the reader of the results."""
+    settings, model = state.settings, state.settings.model
+    about: Any = getattr(model, "about", None)  # such as the layout that it takes
+    known = about(state.subject.scene) if callable(about) else {}
+    found: dict[str, Any] = {
+        "method": describe(settings.method),
+        "input": {**settings.about, **known},
+        "design": describe(settings.design),
+        "kernel": describe(as_kernel(settings.kernel)),
+        "seed": state.seed,
+        "model_calls": state.calls,
+        "batch_size": int(state.replies[-1].batch_size),
+        "seconds": time.perf_counter() - state.start,
+        "versions": {
+            "eblime": __version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+        },
+    }
+    if len(state.replies) > 1:
+        found["rounds"] = len(state.replies)
+    if settings.until is not None:
+        found |= {"until": rule_name(settings.until), "reached": bool(state.reached)}
+    if state.stopped is not None:
+        found["stopped"] = state.stopped
+    return found
 
 
 def fit_together(sessions: Sequence[Session]) -> None:
@@ -61,7 +119,10 @@ def fit_together(sessions: Sequence[Session]) -> None:
 class Source:
     """Where an explanation comes from, so that it can be continued; it is never saved."""
 
-    state: State  # after the last answer
+    settings: LoopSettings
+    subject: Subject
+    seed: Any
+    opening: Reply | None = None  # what the model answered about the input; None asks again
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
         """A pickled explanation has no source: the model may be anything."""
@@ -73,13 +134,40 @@ class Source:
         check_progress(progress)
         if explanation.exhaustive:
             raise ValueError("The model was asked about all masks; there are no more.")
-        state = _state_before(self.state, explanation, n)
-        near = state.neighbourhood
-        known = explanation.answers.varying
+        if self.settings.design is None:
+            raise ValueError(
+                "The domain of the input draws its perturbed inputs, which cannot be made again. "
+                "Explain the input with a larger `n_masks`."
+            )
+        known, cost = explanation.answers.varying, explanation.provenance
+        rng = np.random.default_rng(self.seed if isinstance(self.seed, int) else 0)
+        near = self.subject.neighbourhood(rng).extend(rng, known.masks)
         most = min(_MOST_MASKS, 2**known.n_features if near.exact else _MOST_MASKS) - known.n_masks
         if n > most:
             raise ValueError(f"`n` must be at most {most:,}; got {n:,}.")
-        settings = state.settings.for_input(state.subject.scene, exact=near.exact)
+        settings = replace(
+            self.settings,
+            n_masks=known.n_masks + n,
+            method=explanation.method,
+            calls=replace(self.settings.calls, max_calls=None, partial=False),
+            until=None,
+            max_seconds=None,
+            spent=int(cost.get("model_calls", 0)),
+        ).for_input(self.subject.scene, exact=near.exact)
+        columns, opening = [explanation.target], self.opening
+        state = State(
+            settings=settings,
+            subject=self.subject,
+            targets=columns,
+            seed=self.seed,
+            rng=_generator(known),
+            start=time.perf_counter() - float(cost.get("seconds", 0.0)),
+            neighbourhood=near,
+            first=known,
+            answers=(known,),
+            replies=() if opening is None else (replace(opening, columns=columns, calls=0),),
+            expected=settings.n_masks,
+        )
         design = _More(design=_larger_design(settings, state), total=settings.n_masks)
         session = Session(state, design)
         run(session, progress)
@@ -90,29 +178,14 @@ class Source:
                 f"The explanation was made with another model: its prediction is {before:.6g}; "
                 f"the model now returns {now:.6g}."
             )
-        kept = {"top_classes"} & {*explanation.provenance}
-        first = {name: explanation.provenance[name] for name in kept}
-        return replace(found, label=explanation.label, provenance={**found.provenance, **first})
+        kept = {"top_classes"} & {*cost}
+        provenance = {**found.provenance, **{name: cost[name] for name in kept}}
+        return replace(found, label=explanation.label, provenance=provenance)
 
 
 def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
     """The source of an explanation that was loaded from a file, given its explainer and input."""
-    _check_same_input(whole_scene(subject)[0], explanation.scene)
-    state = State(
-        settings=replace(settings, labels=None),  # a label may also be a number
-        subject=subject,
-        targets=[explanation.target],
-        seed=explanation.provenance.get("seed"),
-        rng=np.random.default_rng(0),
-        start=time.perf_counter(),
-        neighbourhood=_restore_neighbourhood(settings, subject, explanation),
-        first=explanation.answers.varying,
-    )
-    return Source(state=state)
-
-
-def _check_same_input(scene: Any, stored: Any) -> None:
-    """Refuse an input that is not the explained one."""
+    scene, stored = whole_scene(subject)[0], explanation.scene
     same = list(scene.features) == list(stored.features)
     if same and isinstance(scene, Composite) and isinstance(stored, Composite):
         same = all(
@@ -124,64 +197,16 @@ def _check_same_input(scene: Any, stored: Any) -> None:
             "`x` must be the explained input, and `explainer` must read it as before; the features "
             "differ from those of the explanation."
         )
-
-
-def _restore_neighbourhood(
-    settings: LoopSettings, subject: Subject, explanation: Explanation
-) -> Neighbourhood:
-    """The perturbed inputs of a loaded explanation, made again from its seed."""
-    seed, masks = explanation.provenance.get("seed"), explanation.answers.varying.masks
-    rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
-    empty = subject.neighbourhood(rng)
-    own_law = settings.design is None
-    restored = empty.extend(rng, len(masks) if own_law else masks)
-    if not np.array_equal(restored.masks, masks):
-        raise ValueError(
-            "The perturbed inputs cannot be made again: `rng` was not a whole number, or the "
-            "explainer had other settings. Explain the input again."
-        )
-    return restored
-
-
-def _state_before(state: State, explanation: Explanation, n: int) -> State:
-    """The state before the next question about one target."""
-    answers, cost = explanation.answers.varying, explanation.provenance
-    total, near = answers.n_masks + n, state.neighbourhood
-    if len(near.masks) != answers.n_masks:  # some have no answer
-        near = _restore_neighbourhood(state.settings, state.subject, explanation)
-    return State(
-        settings=replace(
-            state.settings,
-            n_masks=total,
-            method=explanation.method,
-            calls=replace(state.settings.calls, max_calls=None, partial=False),
-            until=None,
-            max_seconds=None,
-        ),
-        subject=state.subject,
-        targets=[explanation.target],
-        seed=state.seed,
-        rng=_generator(answers),
-        start=time.perf_counter() - float(cost.get("seconds", 0.0)),
-        neighbourhood=near,
-        first=answers,
-        answers=(answers,),
-        replies=tuple(
-            replace(reply, columns=[explanation.target], calls=0) for reply in state.replies[:1]
-        ),
-        expected=total,
-        calls=int(cost.get("model_calls", 0)),
-    )
+    settings = replace(settings, labels=None)  # a label may also be a number
+    return Source(settings=settings, subject=subject, seed=explanation.provenance.get("seed"))
 
 
 def _generator(answers: Answers) -> np.random.Generator:
-    """A generator that depends on the masks so far alone: the same in every process."""
     digest = hashlib.blake2b(answers.masks.tobytes(), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
 def _larger_design(settings: LoopSettings, state: State) -> Any:
-    """The design with room for more masks."""
     design: Any = as_design(
         settings.design,
         settings.n_masks,
@@ -196,8 +221,6 @@ def _larger_design(settings: LoopSettings, state: State) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _More:
-    """A design that continues another one up to a number of masks."""
-
     design: Design
     total: int
 

@@ -31,9 +31,9 @@ class Question:
     neighbourhood: Neighbourhood
     rows: IntArray  # numbers of the perturbed inputs
     targets: Any  # which outputs to keep: a number of the highest, or a list
-    labels: Labels | None
-    ranked: bool  # whether the outputs can be compared, as those of a classifier
-    opening: Reply | None  # the reply of the first round; None in the first round
+    labels: Labels | None = None
+    ranked: bool = True  # whether the outputs can be compared, as those of a classifier
+    opening: Reply | None = None  # the reply of the first round; None in the first round
     expected: int = 0  # masks that it will take in all, as far as is known
     before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
     budget: int | None = None  # inputs that the model may be asked about; None is no limit
@@ -58,7 +58,8 @@ class PendingReply:
     """Collects the scores for one question: which are known, and which have to be asked.
 
     Perturbed inputs that are the same are asked once, and not at all if an earlier round or the
-    cache knows the answer.
+    cache knows the answer. Each has a place: 0 is the input itself, then come the inputs of earlier
+    rounds, then those in question; the score of one that repeats is at the place of the first.
 
     Attributes
     ----------
@@ -68,69 +69,52 @@ class PendingReply:
         Numbers of inputs whose answers are stored, to see that it is still the same model.
     original
         All outputs for the input itself; None while they are not known.
-    n_answered
-        How many of the perturbed inputs in question have an answer.
-    columns_to_fetch
-        Outputs that `enter` needs; empty is all, which a cache stores.
     """
 
     def __init__(
         self, question: Question, section: CacheSection | None = None, *, shuffle: bool = False
     ) -> None:
-        rows, near = question.rows, question.neighbourhood
-        self.question, self._section = question, section
-        n_before = 0 if question.before is None else len(question.before)
-        numbers = np.concatenate([[INPUT_ITSELF], np.arange(n_before), rows]).astype(np.intp)
-        keys = near.keys(numbers)
-        # the number of the first input that is the same; -1 is the input itself
-        self._earlier = _first_equal(keys)[1 + n_before :] - 1
-        known, places = self._earlier < n_before, np.arange(len(rows))  # asked before
-        self._known = np.flatnonzero(known)
-        self._source = np.where(known, places, self._earlier - n_before)
-        self._repeats = np.bincount(self._source, minlength=len(rows))
-        wanted = np.flatnonzero(~known & (self._source == places))
-        self._stored: dict[int, FloatArray] = {}  # by position, and `INPUT_ITSELF`
+        self.question, self._section, opening = question, section, question.opening
+        near, budget = question.neighbourhood, question.budget
+        self._known = 1 + (0 if question.before is None else len(question.before))
+        earlier = np.arange(INPUT_ITSELF, self._known - 1)
+        numbers = np.concatenate([earlier, question.rows]).astype(np.intp)
+        self._keys = near.keys(numbers)
+        first: dict[bytes, int] = {}
+        places = [first.setdefault(key, place) for place, key in enumerate(self._keys)]
+        self._places = np.array(places[self._known :], dtype=np.intp)
+        self._done = np.zeros(len(numbers), dtype=bool)
+        wanted = [place for place in dict.fromkeys(self._places.tolist()) if place >= self._known]
+        wanted = wanted if opening else [0, *wanted]
+        self._stored: dict[int, FloatArray] = {}
+        self._again: list[int] = []
         if section is not None:
-            self._itself, self._keys = keys[0], keys[1 + n_before :]
-            self._stored = self._read(section, wanted)
-        self.asks_itself = question.opening is None and INPUT_ITSELF not in self._stored
-        self._again = [] if section is None else self._choose_again(section)
-        self.again = np.array([rows[k] if k >= 0 else k for k in self._again], np.intp)
-        todo = wanted[[k not in self._stored for k in wanted]] if self._stored else wanted
-        left = len(todo)
-        if question.budget is not None:
-            afford = getattr(question.neighbourhood, "affordable", int)
-            left = max(0, afford(question.budget) - self.asks_itself - len(self.again))
-        # what is asked first must not be special, as in an exhaustive design
-        order = np.random.default_rng(0).permutation if shuffle else np.asarray
-        self._todo = order(todo[:left])
-        itself = [INPUT_ITSELF] if self.asks_itself else []
-        self.asked = np.concatenate([itself, rows[self._todo]]).astype(np.intp)
+            found = section.read([self._keys[place] for place in wanted])
+            self._stored = {k: found[self._keys[k]] for k in wanted if self._keys[k] in found}
+            if not (opening and opening.verified):
+                choices = [place for place in self._stored if place] or [*self._stored]
+                chosen = np.random.default_rng().permutation(choices)[: section.verify]
+                self._again = [int(place) for place in chosen[:budget]]
+        asked = [place for place in wanted if place not in self._stored]
+        if budget is not None:
+            afford = getattr(near, "affordable", int)
+            asked = asked[: max(0, afford(budget) - len(self._again))]
+        if shuffle:  # what is asked first must not be special, as in an exhaustive design
+            asked = np.random.default_rng(0).permutation(asked).tolist()
+            asked.sort(key=bool)
+        self._asked = np.array(asked, dtype=np.intp)
+        self.asked, self.again = numbers[self._asked], numbers[self._again]
         self.original: FloatArray | None = None
         self.columns: Sequence[int] = ()
-        self.columns_to_fetch: Sequence[int] = ()
-        self._done = np.zeros(len(rows), dtype=bool)
-        if question.opening is not None:
-            self._open(question.opening.original)
-        elif INPUT_ITSELF in self._stored:
-            self._open(self._stored[INPUT_ITSELF])
-        self.n_answered = int(self._repeats[self._done].sum())
+        if opening is not None:
+            self._open(opening.original)
+        elif 0 in self._stored:
+            self._open(self._stored[0])
 
-    def _read(self, section: CacheSection, wanted: IntArray) -> dict[int, FloatArray]:
-        """Stored answers by position, and that of the input itself, `INPUT_ITSELF`."""
-        keys = {self._keys[k]: int(k) for k in wanted} | {self._itself: INPUT_ITSELF}
-        return {keys[key]: found for key, found in section.read([*keys]).items()}
-
-    def _choose_again(self, section: CacheSection) -> list[int]:
-        """Positions of stored answers to ask about again, once for each explanation."""
-        question = self.question
-        if question.opening is not None and question.opening.verified:
-            return []
-        stored = [k for k in self._stored if k >= 0]
-        if not stored and question.opening is None and INPUT_ITSELF in self._stored:
-            stored = [INPUT_ITSELF]
-        shuffled: list[int] = np.random.default_rng().permutation(stored).astype(int).tolist()
-        return shuffled[: section.verify][: question.budget]
+    @property
+    def n_answered(self) -> int:
+        """How many of the perturbed inputs in question have an answer."""
+        return int(np.count_nonzero(self._done[self._places]))
 
     def _open(self, original: FloatArray) -> None:
         """Enter the scores of the input itself, and every answer that is known already."""
@@ -141,88 +125,69 @@ class PendingReply:
             if question.opening is None
             else question.opening.columns
         )
-        if self._section is None:
-            self.columns_to_fetch = self.columns
-        self._scores = np.empty((len(self._source), len(self.columns)))
-        earlier = self._earlier[self._known]
+        self._scores = np.empty((len(self._done), len(self.columns)))
+        self._scores[0] = original[self.columns]
         if question.before is not None:
-            self._scores[self._known] = question.before[earlier]
-        self._scores[self._known[earlier < 0]] = original[self.columns]
-        self._done[self._known] = True
-        for k, stored in self._stored.items():
+            self._scores[1 : self._known] = question.before
+        self._done[: self._known] = True
+        for place, stored in self._stored.items():
             _check_outputs(stored, len(original))
-            if k >= 0:
-                self._scores[k], self._done[k] = stored[self.columns], True
+            self._scores[place], self._done[place] = stored[self.columns], True
 
     def check_again(self, scores: FloatArray) -> None:
         """Refuse stored answers if those asked about again, `again`, differ in any output.
 
         The last digits may differ, because they can depend on the batch that an input is in.
         """
-        for k, now in zip(self._again, scores, strict=True):
-            _check_outputs(self._stored[k], len(now))
+        for place, now in zip(self._again, scores, strict=True):
+            before = self._stored[place]
+            _check_outputs(before, len(now))
             known = np.stack([*self._stored.values()])
             largest = np.abs(known).max(axis=0)
             allowed = _NEAR * np.ptp(known, axis=0) + _DIGITS * (largest + _NEAR * largest.max())
-            differs = np.flatnonzero(~(np.abs(self._stored[k] - now) <= allowed))
+            differs = np.flatnonzero(~(np.abs(before - now) <= allowed))
             if differs.size:
                 j = differs[0]
                 raise ValueError(
                     f"`cache` has answers of another model: output {j} of one of them is "
-                    f"{self._stored[k][j]:.6g}, and the model now returns {now[j]:.6g}. Give the "
+                    f"{before[j]:.6g}, and the model now returns {now[j]:.6g}. Give the "
                     "model another `model_id`, or clear the cache. If the answers of the model "
                     "vary by chance, use AnswerCache(path, model_id=..., verify=0)."
                 )
 
-    def enter(self, span: slice, scores: FloatArray, *, whole: bool = True) -> None:
-        """Enter the scores of some of `asked`, (n, outputs), and store them in the cache.
-
-        If not `whole`, they have only the outputs of `columns_to_fetch`, except those that come
-        with the input itself.
-        """
-        opens = self.asks_itself and span.start == 0
-        start, stop = (bound - self.asks_itself for bound in (span.start, span.stop))
-        positions = self._todo[max(0, start) : stop]
+    def enter(self, span: slice, scores: FloatArray) -> None:
+        """Enter the scores of some of `asked`, (n, outputs), and store them in the cache."""
+        places = self._asked[span]
         if self._section is not None:
-            keys = [self._keys[k] for k in positions]
-            self._section.write([self._itself, *keys] if opens else keys, scores)
-        if opens:
+            self._section.write([self._keys[place] for place in places], scores)
+        if self.original is None:
             self._open(scores[0])
-            scores = scores[1:]
-        if opens or whole or self._section is not None:
-            scores = scores[:, self.columns]
-        self._scores[positions], self._done[positions] = scores, True
-        self.n_answered = int(self._repeats[self._done].sum())
+        self._scores[places], self._done[places] = scores[:, self.columns], True
 
     @property
     def is_enough(self) -> bool:
         """Whether the answers are enough to end the questions early."""
-        return self.original is not None and int(self._done.sum()) >= self.question.least
+        answered = self._places[self._done[self._places]]
+        return self.original is not None and len(np.unique(answered)) >= self.question.least
 
     def complete(self, *, batch_size: int, calls: int, stopped: str | None = None) -> Reply:
         """The reply; with a reason where some perturbed inputs have no answer."""
         assert self.original is not None  # the input itself is known, or it is asked first
-        answered = np.flatnonzero(self._done[self._source])
+        answered = np.flatnonzero(self._done[self._places])
+        whole = len(answered) == len(self._places)
         return Reply(
-            scores=self._scores[self._source[answered]],
+            scores=self._scores[self._places[answered]],
             original=self.original,
             columns=self.columns,
             batch_size=batch_size,
             calls=calls,
-            answered=None if len(answered) == len(self._source) else answered,
-            stopped=stopped or (None if len(answered) == len(self._source) else OVER_BUDGET),
+            answered=None if whole else answered,
+            stopped=stopped or (None if whole else OVER_BUDGET),
             verified=bool(len(self.again)),
         )
 
 
-def _first_equal(keys: Sequence[bytes]) -> IntArray:
-    """For each key, the position of the first one that is the same."""
-    first: dict[bytes, int] = {}
-    return np.array([first.setdefault(key, k) for k, key in enumerate(keys)], dtype=np.intp)
-
-
 def _check_outputs(stored: FloatArray, n: int) -> None:
-    """Refuse a stored answer of a model with another number of outputs."""
     if len(stored) != n:
         raise ValueError(
             f"`cache` must have answers of this model, with {n} outputs; it has answers with "
@@ -247,21 +212,21 @@ class Remembered:
     def answer(self, question: Question) -> Reply:
         """Scores of the perturbed inputs in question; `question.targets` picks the outputs.
 
-        A budget or, with `partial`, Ctrl-C may leave the last of them without an answer.
+        A budget or, with `partial`, Ctrl-C may leave the last of them without an answer. `report`
+        gets the number of perturbed inputs in question that have one.
         """
         caller, batches, near = self._caller, self._batches, question.neighbourhood
         self._section = self._section or self._section_of(near)
         reply = PendingReply(question, self._section, shuffle=caller.calls.partial)
-        before, reported, stopped = caller.sent, reply.n_answered, None
+        before, stopped = caller.sent, None
         caller.limit = sys.maxsize if question.budget is None else before + question.budget
         if len(reply.again):  # before anything else is asked or stored
             reply.check_again(np.concatenate([s for _, s in batches.answer(near, reply.again)]))
-        self._report(reported)
+        self._report(reply.n_answered)
         try:
-            for span, scores in batches.answer(near, reply.asked, reply):
-                reply.enter(span, scores, whole=False)
-                self._report(reply.n_answered - reported)
-                reported = reply.n_answered
+            for span, scores in batches.answer(near, reply.asked):
+                reply.enter(span, scores)
+                self._report(reply.n_answered)
         except KeyboardInterrupt:
             if not (caller.calls.partial and reply.is_enough):
                 raise

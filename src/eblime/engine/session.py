@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from eblime._checks import as_generator
 from eblime._types import RNGLike
+from eblime.answers import Answers
 from eblime.designs.rounds import OneShot, as_design, first_look, in_rounds, rows_of
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, rule_name
-from eblime.engine.state import State, begin
+from eblime.engine.state import State
+from eblime.engine.targets import check_targets
 from eblime.protocols import Design, Subject
 from eblime.stopping.rule import Rule, Verdict, is_due, next_total
 
@@ -44,7 +47,21 @@ class Session:
     @classmethod
     def begin(cls, settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> Session:
         """A session about an input, with its first question."""
-        state = begin(settings, subject, targets, rng)
+        check_targets(targets, settings.labels)
+        generator = as_generator(rng)
+        near = subject.neighbourhood(generator)
+        settings = settings.for_input(subject.scene, exact=near.exact)
+        state = State(
+            settings=settings,
+            subject=subject,
+            targets=targets,
+            seed=_seed_record(rng),
+            rng=generator,
+            start=time.perf_counter(),
+            neighbourhood=near,
+            first=Answers.none(subject.scene.features, noisy=not near.exact),
+            expected=settings.budget,
+        )
         return cls(state, design_of(state))
 
     def step(self, reply: Reply) -> Question | None:
@@ -77,6 +94,15 @@ class Session:
         if settings.may_end_early:
             self.state = _conclude(state, late=late and state.first.n_masks < settings.budget)
         return None
+
+
+def _seed_record(rng: RNGLike) -> int | str | None:
+    """A seed as provenance has it: what `rng` must be to get the same masks, if that is known."""
+    if isinstance(rng, np.random.SeedSequence):
+        return f"SeedSequence({rng.entropy}, spawn_key={tuple(map(int, rng.spawn_key))})"
+    if isinstance(rng, (int, np.integer)):
+        return int(rng)
+    return None if rng is None else "a generator"
 
 
 def design_of(state: State) -> Design:
@@ -158,7 +184,6 @@ def _conclude(state: State, *, late: bool) -> State:
 
 
 def _reach(state: State, text: str) -> State:
-    """The state with the sentence about a rule that was reached."""
     known = f"{state.first.n_masks} masks ({state.calls} model calls)"
     sentence = f"{rule_name(state.settings.until)} reached with {known}: {text}"
     return replace(state, stopped=sentence, reached=True)

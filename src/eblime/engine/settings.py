@@ -18,8 +18,6 @@ from eblime.protocols import Kernel, Method, Scene, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
 
-_MAX_MASKS = 5000  # with a stop rule, unless the user says otherwise
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
@@ -35,7 +33,7 @@ class LoopSettings:
     steady: bool = False  # batch sizes must not depend on how fast the machine is
     calls: Calls = field(default_factory=Calls)  # how the model is called
     until: Stop | None = None  # the rule that ends the questions
-    max_masks: int = _MAX_MASKS  # the most masks to ask about with a rule
+    max_masks: int = 5000  # the most masks to ask about with a rule
     max_seconds: float | None = None  # the time after which no further round begins
     spent: int = 0  # model calls before the loop: for the answer to a prompt, or to find boxes
 
@@ -132,7 +130,9 @@ def stop_settings(
             f"`until` needs a method that states its uncertainty, such as 'eblime'; got "
             f"{settings.method!r}."
         )
-    return replace(settings, until=rule, max_masks=max_masks or _MAX_MASKS, max_seconds=max_seconds)
+    return replace(
+        settings, until=rule, max_masks=max_masks or settings.max_masks, max_seconds=max_seconds
+    )
 
 
 def check_max_masks(max_masks: int | None, rule: Stop | None) -> None:

@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy
 
-from eblime._checks import as_floats, as_generator, check_weights
-from eblime._repr import describe
+from eblime._checks import as_floats, check_weights
 from eblime._threads import few_threads
-from eblime._types import BoolArray, FloatArray, RNGLike
-from eblime._version import __version__
+from eblime._types import BoolArray, FloatArray
 from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.questions import Question, Reply
-from eblime.engine.settings import LoopSettings, rule_name
-from eblime.engine.targets import check_targets, output_label, top_outputs
+from eblime.engine.settings import LoopSettings
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fit_inputs
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Scene, Subject
-from eblime.results.explanation import Explanation
-
-
-def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
-    """The state before the first question."""
-    check_targets(targets, settings.labels)
-    generator = as_generator(rng)
-    neighbourhood = subject.neighbourhood(generator)
-    exact = neighbourhood.exact
-    settings = settings.for_input(subject.scene, exact=exact)
-    return State(
-        settings=settings,
-        subject=subject,
-        targets=targets,
-        seed=_seed_record(rng),
-        rng=generator,
-        start=time.perf_counter(),
-        neighbourhood=neighbourhood,
-        first=Answers.none(subject.scene.features, noisy=not neighbourhood.exact),
-        expected=settings.budget,
-        calls=settings.spent,
-    )
 
 
 def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
@@ -56,24 +29,7 @@ def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
     The loop knows nothing of features that no perturbed input changes, such as the columns of a
     table in which all rows are the same.
     """
-    return getattr(subject, "whole", subject.scene), getattr(subject, "fixed", None)
-
-
-def _seed_record(rng: RNGLike) -> int | str | None:
-    """A seed as provenance has it: what `rng` must be to get the same masks, if that is known."""
-    if isinstance(rng, np.random.SeedSequence):
-        return f"SeedSequence({rng.entropy}, spawn_key={tuple(map(int, rng.spawn_key))})"
-    if isinstance(rng, (int, np.integer)):
-        return int(rng)
-    return None if rng is None else "a generator"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fit:
-    """The posteriors of all targets."""
-
-    generator: Mapping[str, Any]  # state of the generator before the fit
-    posteriors: tuple[Posterior, ...]
+    return getattr(subject, "whole", None) or subject.scene, getattr(subject, "fixed", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,8 +52,13 @@ class State:
     reached: bool | None = None  # whether the stop rule was reached; None without one
     looked_at: int = 0  # masks when the stop rule was last asked
     expected: int = 0  # masks that it will take in all, as far as is known
-    fit: Fit | None = None  # of the answers so far, if the stop rule needed it
-    calls: int = 0  # how many inputs the model was asked about
+    fit: tuple[Posterior, ...] | None = None  # of the answers so far, if the stop rule needed it
+    generator: Mapping[str, Any] | None = None  # its state before the fit
+
+    @property
+    def calls(self) -> int:
+        """How many inputs the model was asked about."""
+        return self.settings.spent + sum(reply.calls for reply in self.replies)
 
     def extend(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
         """Add perturbed inputs to ask about, and their weights."""
@@ -130,8 +91,6 @@ class State:
                     f"`max_calls` must be at least {len(weights)}, the number of all masks, for an "
                     f"exhaustive design; got {self.settings.calls.max_calls}."
                 )
-            # each mask counts as often as a sample of n_masks would contain it
-            weights = weights * max(1.0, self.settings.n_masks / len(weights))
             expected = len(weights)
         return replace(
             self,
@@ -182,7 +141,6 @@ class State:
             answers=answers,
             first=answers[0],
             replies=(*self.replies, reply),
-            calls=self.calls + reply.calls,
             weights=None,
             fit=None,
             sampling=None,
@@ -195,12 +153,10 @@ class State:
             return self
         masks, generator = self.first.masks, self.rng.bit_generator.state
         with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
-            posteriors = fit_each(
-                self.settings.method, self.rng, self.answers, exhaustive=self.exhaustive
-            )
+            posteriors = fit_each(self.settings.method, self.rng, self.answers)
             for posterior in posteriors:
                 _ = posterior.r2_held_out  # computed now, so that printing fits nothing
-        return replace(self, fit=Fit(generator=generator, posteriors=posteriors))
+        return replace(self, fit=posteriors, generator=generator)
 
     @staticmethod
     def fit_all(states: Sequence[State]) -> list[State]:
@@ -210,10 +166,9 @@ class State:
         method: Any = states[0].settings.method
         if len(states) == 1 or not getattr(method, "fits_inputs", False):
             return [state.with_fit() for state in states]
-        inputs, full = [s.answers for s in states], [s.exhaustive for s in states]
-        fitted = fit_inputs(method, inputs, exhaustive=full)
+        fitted = fit_inputs(method, [state.answers for state in states])
         return [
-            replace(state, fit=Fit(generator=state.rng.bit_generator.state, posteriors=own))
+            replace(state, fit=own, generator=state.rng.bit_generator.state)
             for state, own in zip(states, fitted, strict=True)
         ]
 
@@ -226,67 +181,10 @@ class State:
     def fits(self) -> list[tuple[Posterior, Answers]]:
         """The posterior and the answers of each target."""
         assert self.fit is not None
-        return list(zip(self.fit.posteriors, self.answers, strict=True))
-
-    def explanations(self, source: Any) -> dict[int, Explanation]:
-        """From answers to explanations, by column; `source` continues them."""
-        opening, fit = self.replies[0], self.with_fit().fit
-        assert fit is not None
-        original, labels = opening.original, self.settings.labels
-        scene, fixed = whole_scene(self.subject)
-        provenance = self._provenance()
-        if len(original) > 1 and self.settings.ranked:
-            provenance["top_classes"] = top_outputs(original, labels)
-        return {
-            column: Explanation(
-                posterior=posterior.with_fixed(fixed),
-                answers=answers.with_fixed(fixed, scene.features),
-                method=self.settings.method,
-                scene=scene,
-                target=column,
-                label=output_label(column, len(original), labels),
-                prediction=float(original[column]),
-                exhaustive=self.exhaustive,
-                provenance=provenance,
-                generator=fit.generator,
-                source=source,
-            )
-            for column, answers, posterior in zip(
-                opening.columns, self.answers, fit.posteriors, strict=True
-            )
-        }
-
-    def _provenance(self) -> dict[str, Any]:
-        """Settings, seed, cost and versions, for the reader of the results."""
-        settings, model = self.settings, self.settings.model
-        about: Any = getattr(model, "about", None)  # such as the layout that it takes
-        known = about(self.subject.scene) if callable(about) else {}
-        found: dict[str, Any] = {
-            "method": describe(settings.method),
-            "input": {**settings.about, **known},
-            "design": describe(settings.design),
-            "kernel": describe(as_kernel(settings.kernel)),
-            "seed": self.seed,
-            "model_calls": self.calls,
-            "batch_size": int(self.replies[-1].batch_size),
-            "seconds": time.perf_counter() - self.start,
-            "versions": {
-                "eblime": __version__,
-                "numpy": np.__version__,
-                "scipy": scipy.__version__,
-            },
-        }
-        if len(self.replies) > 1:
-            found["rounds"] = len(self.replies)
-        if settings.until is not None:
-            found |= {"until": rule_name(settings.until), "reached": bool(self.reached)}
-        if self.stopped is not None:
-            found["stopped"] = self.stopped
-        return found
+        return list(zip(self.fit, self.answers, strict=True))
 
 
 def _with_hidden(answers: Answers, exact: bool) -> Answers:
-    """The score with everything hidden, where a mask of zeros was asked."""
     if not exact or answers.hidden is not None:
         return answers
     rows = np.flatnonzero(~answers.masks.any(axis=1))

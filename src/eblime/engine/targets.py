@@ -30,22 +30,16 @@ def scores_of(targets: Any, labels: Labels | None) -> list[Score]:
     return scores
 
 
-def class_number(label: str | int, labels: Labels | None) -> int:
-    """The number of a class of a detector or a map, by its name or by its number."""
-    return _column_of_label(label, labels) if isinstance(label, str) else int(label)
-
-
 def check_labels(labels: Any) -> None:
     """Refuse labels that are not strings, or not in a list or a dictionary by column."""
     if labels is None:
         return
-    names = list(labels.values()) if isinstance(labels, Mapping) else labels
-    keys = list(labels) if isinstance(labels, Mapping) else []
+    is_mapping = isinstance(labels, Mapping)
+    names = [*labels.values()] if is_mapping else labels
     if (
-        isinstance(labels, str)
-        or not isinstance(names, (list, tuple))
+        not isinstance(names, (list, tuple))
         or not all(isinstance(name, str) for name in names)
-        or not all(isinstance(key, (int, np.integer)) for key in keys)
+        or not all(isinstance(key, (int, np.integer)) for key in (labels if is_mapping else ()))
     ):
         raise TypeError(
             "`labels` must be a list of names, or a dictionary from column number to name; "
@@ -57,12 +51,10 @@ def check_targets(targets: Any, labels: Labels | None) -> None:
     """Refuse targets that no model can have, before the model is called."""
     if isinstance(targets, (int, np.integer)):
         check_count("targets", int(targets))
-    elif isinstance(targets, (list, tuple)):
-        if scores_of(targets, labels):
-            return
-        _columns(targets, None, labels)
-    else:
+    elif not isinstance(targets, (list, tuple)):
         raise TypeError(f"`targets` must be a number or a list of targets; got {targets!r}.")
+    elif not scores_of(targets, labels):
+        _columns(targets, None, labels)
 
 
 def columns_of(
@@ -112,7 +104,6 @@ def top_outputs(original: FloatArray, labels: Labels | None, k: int = 5) -> list
 
 
 def _columns(targets: Sequence[Any], outputs: int | None, labels: Labels | None) -> list[int]:
-    """The columns of listed targets; the number of outputs is None while it is not known."""
     chosen = [_column(target, outputs, labels) for target in targets]
     if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError(f"`targets` must list at least one output, each once; got {targets!r}.")
@@ -120,19 +111,16 @@ def _columns(targets: Sequence[Any], outputs: int | None, labels: Labels | None)
 
 
 def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
-    """One column, by number or by label."""
-    if isinstance(target, str):
-        column = _column_of_label(target, labels)
-    elif isinstance(target, (float, bool, np.bool_)) and str(target) in _by_column(labels).values():
-        column = _column_of_label(str(target), labels)  # a class such as True or 1.0
-    elif isinstance(target, bool) or not isinstance(target, (int, np.integer)):
+    if isinstance(target, (float, bool, np.bool_)) and str(target) in _by_column(labels).values():
+        target = str(target)  # a class such as True or 1.0
+    if isinstance(target, bool) or not isinstance(target, (str, int, np.integer)):
         raise TypeError(
             f"`target` must be a whole number, a label or None; got {target!r:.80}. For an image "
             "it may be an eblime.scores.Box or Region."
         )
-    else:
-        column = int(target)
-        _check_unambiguous(column, labels)
+    column = class_number(target, labels)
+    if not isinstance(target, str):
+        _check_unambiguous(column, _by_column(labels))
     if column < 0:
         raise ValueError(f"`target` must be >= 0; got {column}.")
     if outputs is not None and column >= outputs:
@@ -142,10 +130,8 @@ def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
     return column
 
 
-def _check_unambiguous(number: int, labels: Labels | None) -> None:
-    """Refuse a number that is the label of an output in another column."""
-    named = _by_column(labels)
-    found = [column for column, label in named.items() if _as_number(label) == number]
+def _check_unambiguous(number: int, named: Mapping[int, str]) -> None:
+    found = [column for column, label in named.items() if label in (f"{number}", f"{number}.0")]
     if not found or number in found:
         return
     meant, other = named[found[0]], named.get(number)
@@ -157,18 +143,18 @@ def _check_unambiguous(number: int, labels: Labels | None) -> None:
     )
 
 
-def _column_of_label(label: str, labels: Labels | None) -> int:
+def class_number(label: str | int, labels: Labels | None) -> int:
     """The column with that label, else with that number; similar labels are suggested."""
+    if not isinstance(label, str):
+        return int(label)
     named = _by_column(labels)
     found = [column for column, name in named.items() if name == label]
     if len(found) > 1:
         raise ValueError(
             f"`target` {label!r} is the label of several outputs, columns {found}; give the number."
         )
-    if found:
-        return found[0]
-    if label.isascii() and label.isdigit():  # as on the command line
-        return int(label)
+    if found or (label.isascii() and label.isdigit()):  # digits as on the command line
+        return found[0] if found else int(label)
     if labels is None:
         raise ValueError(
             f"`target` must be a column number if the outputs have no `labels`; got {label!r}."
@@ -181,22 +167,12 @@ def _column_of_label(label: str, labels: Labels | None) -> int:
 
 
 def _by_column(labels: Labels | None) -> dict[int, str]:
-    """Labels by column number."""
     if labels is None:
         return {}
     pairs = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
     return {int(column): str(label) for column, label in pairs}
 
 
-def _as_number(label: str) -> float | None:
-    """The number that a label spells, None if it does not."""
-    try:
-        return float(label)
-    except ValueError:
-        return None
-
-
 def _names(names: Sequence[str]) -> str:
-    """The first names, for a message."""
     shown = ", ".join(map(repr, names[:_SHOWN]))
     return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"

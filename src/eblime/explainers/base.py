@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
-from eblime._repr import describe, settings_repr
+from eblime._repr import describe, short_repr
 from eblime._types import RNGLike
 from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
@@ -53,6 +53,14 @@ def list_settings(method: Asks) -> Asks:
     return method
 
 
+def spend(settings: LoopSettings, n: int) -> LoopSettings:
+    """The settings after n model calls."""
+    calls = settings.calls
+    if calls.max_calls is not None:
+        calls = replace(calls, max_calls=max(1, calls.max_calls - n))
+    return replace(settings, calls=calls, spent=n)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BaseExplainer(ABC):
     """An explainer: settings, and a way to read an input.
@@ -92,6 +100,7 @@ class BaseExplainer(ABC):
     """
 
     about: ClassVar[tuple[str, ...]]  # settings that describe how an input is read
+    max_masks: ClassVar[int] = 5000  # with a stop rule, unless the user says otherwise
     model: Any = field(kw_only=False)
     n_masks: int = 1000
     design: Any = "paired"
@@ -105,7 +114,7 @@ class BaseExplainer(ABC):
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
-        return settings_repr(self)
+        return short_repr(self)
 
     @property
     @abstractmethod
@@ -115,6 +124,11 @@ class BaseExplainer(ABC):
     @abstractmethod
     def subject(self, x: Any) -> Subject:
         """Read an input, so that it can be perturbed."""
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The settings that explainers of other inputs do not have, by name."""
+        return {e.name: getattr(self, e.name) for e in fields(self) if e.name not in _SHARED}
 
     def input_of(self, entry: Any) -> Any:
         """The input in an entry of a run, such as the text in a row of a table."""
@@ -128,11 +142,6 @@ class BaseExplainer(ABC):
     def description(self) -> dict[str, Any]:
         """How an input is read, for the reader of the results."""
         return {name: describe(getattr(self, name)) for name in self.about}
-
-    def check(self) -> None:
-        """Refuse invalid settings, as the constructor does, before any input is read."""
-        check_progress(self.progress)
-        self.loop.check()
 
     @list_settings
     def explain(
@@ -258,8 +267,9 @@ class BaseExplainer(ABC):
         if self.labels is None:
             self._normalise(labels=output_names(self.model))
         check_progress(self.progress)
+        model = as_model(self.model)
         loop = LoopSettings(
-            model=self.model,
+            model=model,
             n_masks=self.n_masks,
             design=self.design,
             kernel=self.kernel,
@@ -267,7 +277,10 @@ class BaseExplainer(ABC):
             labels=self.labels,
             about=self.description,
             calls=Calls().merge(self.calls, self.cache),
+            max_masks=self.max_masks,
         )
         loop.check()
-        model = as_model(self.model)
-        self._normalise(model=model, loop=replace(loop, model=model))
+        self._normalise(model=model, loop=loop)
+
+
+_SHARED = {entry.name for entry in fields(BaseExplainer)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from eblime import registry
 from eblime._checks import check_choice
@@ -21,28 +21,12 @@ from eblime.explainers.tabular import TabularExplainer
 from eblime.explainers.text import TextExplainer
 from eblime.methods.regression import as_method
 from eblime.models.conversion import is_frame
-from eblime.protocols import Method
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
-
-@runtime_checkable
-class System(Protocol):
-    """An entry of a comparison that asks the model in its own way: see `eblime.family`."""
-
-    def check(self, explainer: Any, x: Any) -> None:
-        """Refuse an explainer or an input that it cannot work with, before any model call."""
-        ...
-
-    def explain(self, explainer: Any, x: Any, target: Target, rng: RNGLike) -> Explanation:
-        """Explain the input by the explainer's features, with its budget of model calls."""
-        ...
-
-
-MethodSpec = str | Method | System | tuple[str | Method, Any]  # the pair: a method and its design
+MethodSpec = Any  # a name, a `Method`, a pair of a method and its design, or a system
 _METHODS = ("eblime", "quadrature", "lime")  # by default
 _SHARED = ("n_masks", "design", "kernel")  # settings that may have several choices, besides `about`
-_ONE_VALUE = {"settings": (Mapping,)}  # what is one choice of these
 _LONGEST = 40  # characters of a choice
 _ENDS = ("required", "useful", "unused")  # whose answers the other methods of a design can use
 
@@ -62,7 +46,7 @@ class Entry(NamedTuple):
     @property
     def is_system(self) -> bool:
         """Whether it asks the model itself, after the methods."""
-        return isinstance(self.method, System)
+        return hasattr(self.method, "explain")
 
     @property
     def needs_ends(self) -> int:
@@ -76,9 +60,9 @@ def compare(
     methods: Sequence[MethodSpec] | Mapping[str, MethodSpec] | None = None,
     *,
     explainer: Any = None,
-    n_masks: Any = None,
     target: Target = None,
     rng: RNGLike = 0,
+    n_masks: Any = None,
     design: Any = None,
     cache: CacheLike = None,
     **settings: Any,
@@ -112,19 +96,18 @@ def compare(
         choices, the explainer's method alone.
     explainer
         An explainer whose settings are used. None makes one from `settings`.
-    n_masks
-        How many masks each design asks about; None is the explainer's number, 1,000 by default.
     target, rng, cache
         As for `ImageExplainer.explain`.
+    n_masks
+        How many masks each design asks about; None is the explainer's number, 1,000 by default.
     design
         Which masks the methods without a design of their own share; None is the explainer's.
     settings
         Other settings of `ImageExplainer`, `TabularExplainer` (if `background` is among them),
         `PromptExplainer` (if `sources` is) or `TextExplainer` (if `x` is a string). A list of
         choices may be given for `n_masks`, `design`, `kernel` and for what says how an input is
-        cut and hidden: `segmentation`, `hide`, `tokens`, `bag`, `rows_per_mask`,
-        `prompt`, `score`. A tuple is one choice, such as a colour. A dictionary
-        gives choices names of your own.
+        cut and hidden: `segmentation`, `hide`, `tokens`, `bag`, `rows_per_mask`, `prompt`, `score`.
+        A tuple is one choice, such as a colour. A dictionary gives choices names of your own.
 
     Examples
     --------
@@ -146,26 +129,20 @@ def compare(
     >>> found.methods, found.total_calls
     (('hide=0.0', 'hide=mean'), 32)
     """
-    named = {"n_masks": n_masks, "design": design}
-    given = settings | {name: value for name, value in named.items() if value is not None}
-    kind = _kind(model, x, explainer, settings)
-    names = {entry.name for entry in fields(kind) if entry.init} - {"model"}
-    for name in given:
-        if name not in names:
-            known = ", ".join(sorted(names))
-            raise TypeError(f"`{name}` must be a setting of {kind.__name__}, which has {known}.")
+    own = {"n_masks": n_masks, "design": design}
+    given = settings | {name: value for name, value in own.items() if value is not None}
+    kind = explainer_class(model, x, explainer, settings)
     choices = {
         name: _choices(name, value)
         for name, value in given.items()
         if name in (*kind.about, *_SHARED)
-        and isinstance(value, (list, Mapping))
-        and not isinstance(value, _ONE_VALUE.get(name, ()))
+        and isinstance(value, list if name == "settings" else (list, Mapping))
     }
     fixed = given | {name: next(iter(found.values())) for name, found in choices.items()}
     if explainer is None:
         chosen = kind(model, **fixed)
     else:
-        for name in set(settings) - set(choices):
+        for name in {*settings} - {*choices}:
             raise TypeError(
                 f"`explainer` has its own settings; got {name} as well. Set it in the explainer."
             )
@@ -261,16 +238,19 @@ def _choices(name: str, value: Any) -> dict[str, Any]:
         raise ValueError(f"`{name}` must not be an empty list of choices.")
     if isinstance(value, Mapping):
         return {str(label): choice for label, choice in value.items()}
-    found: dict[str, Any] = {}
-    for number, choice in enumerate(value, start=1):
-        label = _label(choice, number)
-        if label in found:
-            raise ValueError(
-                f"The choices of `{name}` must differ; {label!r} is there twice. Name choices with "
-                "a dictionary."
-            )
-        found[label] = choice
-    return found
+    labels = [_label(choice, number) for number, choice in enumerate(value, start=1)]
+    _check_different(name, labels)
+    return dict(zip(labels, value, strict=True))
+
+
+def _check_different(name: str, labels: Sequence[str]) -> None:
+    """Refuse two entries of a list with the same label."""
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"The entries of `{name}` must differ; {twice!r} is there twice. Name them with a "
+            "dictionary."
+        )
 
 
 def _label(choice: Any, number: int) -> str:
@@ -285,7 +265,7 @@ def _label(choice: Any, number: int) -> str:
     return " ".join(name.split()) if short else f"choice {number}"
 
 
-def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> Any:
+def explainer_class(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> Any:
     """The class of the explainer that is given, or of the one for the input."""
     if isinstance(model, BaseExplainer):
         raise TypeError(
@@ -298,8 +278,6 @@ def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> An
                 f"{type(explainer).__name__}."
             )
         return type(explainer)
-    if model is None:
-        raise TypeError("`model` must be given without an `explainer`.")
     if "background" in settings:
         return TabularExplainer
     if "sources" in settings:
@@ -309,8 +287,8 @@ def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> An
     is_row = getattr(x, "ndim", None) == 1 or is_frame(x)
     if is_row or isinstance(x, (Mapping, list)):
         raise ValueError(
-            "`background` must be given to explain a row of a table: compare(model, row, "
-            "background=table). To explain a signal, pass explainer=SignalExplainer(model)."
+            "`background` must be given for a row of a table: background=table. For a signal, pass "
+            "explainer=SignalExplainer(model)."
         )
     return ImageExplainer
 
@@ -319,46 +297,33 @@ def parse_methods(methods: Sequence[MethodSpec] | Mapping[str, MethodSpec]) -> l
     """The methods of a comparison, checked, with names that differ."""
     if isinstance(methods, str) or not isinstance(methods, (Sequence, Mapping)):
         raise TypeError(f"`methods` must be a list or a dictionary of methods; got {methods!r}.")
-    if not methods:
-        raise ValueError("`methods` must not be empty.")
     if isinstance(methods, Mapping):
-        found = [_entry(spec, str(label)) for label, spec in methods.items()]
+        found = [_entry(m)._replace(label=str(label)) for label, m in methods.items()]
     else:
-        found = [_entry(spec) for spec in methods]
-    if all(entry.is_system for entry in found):
-        raise ValueError(
-            "`methods` must have a method, such as 'lime', in addition to "
-            f"{', '.join(repr(entry.label) for entry in found)}."
-        )
+        found = [_entry(method) for method in methods]
     labels = [entry.label for entry in found]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        advice = "" if twice in methods else " Name methods with a dictionary."
-        raise ValueError(f"`methods` must differ; {twice!r} is there twice.{advice}")
+    if all(entry.is_system for entry in found):
+        raise ValueError(f"`methods` must have at least one method, such as 'lime'; got {labels}.")
+    _check_different("methods", labels)
     return found
 
 
-def _entry(spec: MethodSpec, label: str | None = None) -> Entry:
+def _entry(spec: MethodSpec) -> Entry:
     """One method: its name, "name+design", an object, or a pair of method and design; a system."""
     systems = registry.names("systems")
     if isinstance(spec, str) and spec in systems:
-        return Entry(label or spec, registry.find("systems", spec)())
-    if isinstance(spec, System) and not isinstance(spec, (type, BaseExplainer)):
-        return Entry(label or short_repr(spec), spec)
-    method: Any = spec
-    design: Any = None
-    if isinstance(spec, tuple):
-        if len(spec) != 2:
-            raise TypeError(f"A pair in `methods` must be (method, design); got {spec!r}.")
-        method, design = spec
-    elif isinstance(spec, str):
-        method, _, named = spec.partition("+")
-        design = named or None
-        check_choice("methods", method, (*registry.names("methods"), *(() if design else systems)))
-    shown = method if isinstance(method, str) else short_repr(method)
-    if design is not None:
-        shown += f"+{design if isinstance(design, str) else short_repr(design)}"
-    return Entry(label or shown, as_method(method), design)
+        return Entry(spec, registry.find("systems", spec)())
+    if hasattr(spec, "explain") and not isinstance(spec, (type, BaseExplainer)):
+        return Entry(short_repr(spec), spec)
+    pair = spec if isinstance(spec, tuple) else (spec, None)
+    if isinstance(spec, str):
+        name, _, design = spec.partition("+")
+        pair = name, design or None
+        check_choice("methods", name, (*registry.names("methods"), *(() if design else systems)))
+    if len(pair) != 2:
+        raise TypeError(f"A pair in `methods` must be (method, design); got {spec!r}.")
+    shown = [each if isinstance(each, str) else short_repr(each) for each in pair]
+    return Entry("+".join(shown[: 1 if pair[1] is None else 2]), as_method(pair[0]), pair[1])
 
 
 def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:

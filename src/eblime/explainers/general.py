@@ -57,7 +57,7 @@ class Explainer(BaseExplainer):
     array([2., 1.])
     """
 
-    kind: str | Domain
+    kind: Any  # a `Domain`, or the name of one
     settings: Mapping[str, Any] = field(default_factory=dict)
     _: KW_ONLY
     design: Any = None
@@ -81,13 +81,10 @@ class Explainer(BaseExplainer):
     @property
     def domain(self) -> str:
         """Name of the domain."""
-        assert isinstance(self.kind, Domain)
-        return self.kind.name
+        return str(self.kind.name)
 
     def subject(self, x: Any) -> Subject:
         """Read an input, so that it can be perturbed."""
-        assert isinstance(self.kind, Domain)
-        assert self.kind.read is not None
         found: Any = self.kind.read(x, **self.settings)
         subject: Subject = found if isinstance(found, Subject) else MaskedSubject(scene=found)
         return subject

@@ -18,11 +18,11 @@ from eblime.engine.drive import output_of_input
 from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import class_number, scores_of
-from eblime.explainers.base import BaseExplainer
+from eblime.explainers.base import BaseExplainer, spend
 from eblime.models.adapt import with_reader
 from eblime.models.conversion import on_cpu
 from eblime.results.explanation import Explanation
-from eblime.scores import Reader, Score, restore_score
+from eblime.scores import Reader, Score, restore_score, score_record
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -80,9 +80,7 @@ class ImageExplainer(BaseExplainer):
             An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
             images and files are rotated as their EXIF data says, and become grey or RGB.
         """
-        scene = read_image(
-            x, segmentation=self.segmentation, hide=self.hide, channels=self.channels
-        )
+        scene = read_image(x, **self.own)
         if getattr(self.model, "scales_uint8", False):
             _warn_unscaled(self.model, scene.shown)
         return MaskedSubject(scene=scene)
@@ -122,18 +120,13 @@ def _with_scores(
     for score, value in zip(reader.scores, np.ravel(on_cpu(reader(output, 1))), strict=True):
         if value == 0:
             warn_user(f"The model finds no {score.name} in the input: the score is 0.")
-    calls = settings.calls
-    if calls.max_calls is not None:  # one call is made
-        calls = replace(calls, max_calls=max(1, calls.max_calls - 1))
     settings = replace(
-        settings,
+        spend(settings, 1),
         model=with_reader(settings.model, reader),
         labels=[score.name for score in reader.scores],
         about={**settings.about, "score": "; ".join(score.words for score in reader.scores)},
-        calls=calls,
-        spent=1,
     )
-    return settings, replace(scene, scores=[score.plain() for score in reader.scores])
+    return settings, replace(scene, scores=[*map(score_record, reader.scores)])
 
 
 def _warn_unscaled(model: Any, pixels: NDArray[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +21,15 @@ from eblime.domains.prompt import (
     read_prompt,
     read_sources,
     with_answer,
-    with_part,
-    with_parts,
+    with_targets,
 )
 from eblime.domains.tabular.row import as_mapping
 from eblime.engine.cache import as_cache
 from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Target, Targets
-from eblime.explainers.base import BaseExplainer, Question, list_settings
+from eblime.engine.targets import Target
+from eblime.explainers.base import BaseExplainer, Question, list_settings, spend
 from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
@@ -39,7 +38,6 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_MAX_MASKS = 2_000  # prompts, with a stop rule: they cost time or money
 _COLUMNS = ("question", "answer", "sources")
 
 
@@ -104,6 +102,7 @@ class PromptExplainer(BaseExplainer):
 
     domain = "prompt"
     about = ("prompt", "segmentation", "score")
+    max_masks = 2_000  # prompts cost time or money
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
@@ -128,7 +127,7 @@ class PromptExplainer(BaseExplainer):
             The question, or a dictionary with the keys "question", "answer" and "sources", each of
             which may be missing.
         """
-        return self._subject(self._scene(x, self.loop.calls)[0])
+        return self.prepare(x, 1, self.loop)[1]
 
     @list_settings
     def explain(
@@ -162,16 +161,14 @@ class PromptExplainer(BaseExplainer):
         until, max_seconds, calls, cache, progress
             See `TextExplainer.explain`.
         """
-        whole = self._is_language or target is not None
-        targets: Any = [0 if target is None else target] if whole else 1
-        found = self.explain_targets(x, targets, rng, answer=answer, **question)
-        return next(iter(found.values()))
+        whole = 0 if target is None and self._is_language else target
+        return BaseExplainer.explain(self, self._row(x, answer), whole, rng, **question)
 
     @list_settings
     def explain_targets(
         self,
         x: Any = None,
-        targets: Targets | None = None,
+        targets: Any = None,
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
@@ -192,39 +189,28 @@ class PromptExplainer(BaseExplainer):
         explanations
             One explanation per target, by number: the whole answer, its sentences, other parts.
         """
-        if question.get("until") is not None and question.get("max_masks") is None:
-            question["max_masks"] = _MAX_MASKS
-        row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
-        wanted: Any = 3 if targets is None and not self._is_language else targets
-        return BaseExplainer.explain_targets(self, row, wanted, rng, **question)
+        return BaseExplainer.explain_targets(self, self._row(x, answer), targets, rng, **question)
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings
     ) -> tuple[LoopSettings, MaskedSubject, Any]:
-        """Read the question, leave room for the call that writes the answer, and cut that."""
+        """Read the question and its answer, for which the model may be asked, and cut that."""
+        scene = self._scene(self._row(x))
+        if self._is_language and not scene.answer:
+            answer, spent = _generate(self.model, scene.text, settings.calls)
+            scene, settings = with_answer(scene, answer), spend(settings, spent)
         most = settings.calls.max_calls
-        if most is not None and self._is_language and x.get("answer") is None:
-            if most < 3:
-                raise ValueError(
-                    f"`max_calls` must be >= 3, since one call writes the answer; got {most}. Or "
-                    "give `answer`."
-                )
-            most -= 1
-            settings = replace(settings, calls=replace(settings.calls, max_calls=most))
         if most is not None:  # the design must know how many masks can be asked
             settings = replace(settings, n_masks=max(1, min(settings.n_masks, most - 1)))
-        scene, spent = self._scene(x, settings.calls)
-        settings = replace(settings, spent=spent)
         if self._is_language and targets != 1:  # a run explains whole answers
-            scene, targets = _with_targets(scene, targets)
+            scene, targets = with_targets(scene, targets)
             settings = replace(settings, labels=part_labels(scene))
-        return settings, self._subject(scene), targets
+        return settings, self._subject(scene), 3 if targets is None else targets
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation of the question comes from; for `Explanation.more`."""
         scene: Any = explanation.scene
-        row = {**self._row(x), "answer": scene.answer or None}
-        if self._scene(row, self.loop.calls)[0].text != scene.text:
+        if self._scene(self._row(x, scene.answer or None)).text != scene.text:
             raise ValueError(
                 "`x` must be the explained question, and `explainer` must have the same sources; "
                 "the prompt differs from that of the explanation."
@@ -234,22 +220,22 @@ class PromptExplainer(BaseExplainer):
     def input_again(self, x: Any, explanation: Explanation) -> Any:
         """The question with the answer that was explained."""
         scene: Any = explanation.scene
-        return {**self._row(x), "answer": scene.answer} if scene.answer else x
+        return self._row(x, scene.answer or None)
 
     @property
     def _is_language(self) -> bool:
         """Whether the model is a language model, rather than a function."""
         return isinstance(self.model, AnswerScore)
 
-    def _row(self, x: Any) -> Mapping[str, Any]:
+    def _row(self, x: Any, answer: str | None = None) -> Mapping[str, Any]:
         """The question, and what comes with it."""
         row = as_mapping(x)
-        if not isinstance(row, Mapping):
-            return {"question": x}
+        row = row if isinstance(row, Mapping) else {"question": x}
         unknown = [str(key) for key in row if key not in _COLUMNS]
         if "question" not in row and unknown:
             raise ValueError(f'A row must have a column "question"; got {", ".join(unknown)}.')
         known = {key: row[key] for key in _COLUMNS if key in row}
+        known |= {} if answer is None else {"answer": answer}
         return {  # a table has NaN where a row has no answer
             key: value
             for key, value in known.items()
@@ -260,42 +246,19 @@ class PromptExplainer(BaseExplainer):
         """The sources with their names."""
         return read_sources(sources, segmentation=self.segmentation, separator=self.separator)
 
-    def _scene(self, x: Any, calls: Calls) -> tuple[PromptScene, int]:
-        """The prompt and its answer, by the model if there is none, and the calls for it."""
-        row, model = self._row(x), self.model
-        words = model.words if self._is_language else ""
+    def _scene(self, row: Mapping[str, Any]) -> PromptScene:
+        """The prompt and its answer, if there is one."""
+        words = getattr(self.model, "words", "")
         sources = self._sources(row.get("sources", self.sources))
         scene = read_prompt(row.get("question"), sources, prompt=self.prompt, score=words)
-        answer = row.get("answer")
-        if answer is not None:
-            scene = with_answer(scene, answer)
-        if not self._is_language:
-            return scene, 0
-        _check_context(model.language, scene)
-        if scene.answer:
-            return scene, 0
-        answer, spent = _generate(model, scene.text, calls)
-        return with_answer(scene, answer), spent
+        if "answer" in row:
+            scene = with_answer(scene, row["answer"])
+        _check_context(getattr(self.model, "language", None), scene)
+        return scene
 
     def _subject(self, scene: PromptScene) -> MaskedSubject:
         """The prompt; new answers vary by chance."""
-        return MaskedSubject(scene=scene, exact=not (self._is_language and self.model.generates))
-
-
-def _with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, Any]:
-    """The scene with the parts of the answer that are targets, and their numbers."""
-    scene = with_parts(scene)
-    count = len(scene.spans)
-    if targets is None or isinstance(targets, int):
-        return scene, list(range(count if targets is None else min(targets, count)))
-    found: list[Any] = []
-    for target in targets:
-        if isinstance(target, str) and target.isdecimal() and int(target) < count:
-            target = int(target)  # as on the command line
-        if isinstance(target, str):
-            scene, target = with_part(scene, target)
-        found.append(target)
-    return scene, found
+        return MaskedSubject(scene=scene, exact=not getattr(self.model, "generates", False))
 
 
 def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
@@ -304,10 +267,8 @@ def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
     if generate is None:
         raise ValueError("`answer` must be given: the model has no method `generate`.")
     key, cache = prompt.encode("utf8", "surrogatepass"), as_cache(calls.cache)
-    with ExitStack() as stack:
-        section = (
-            None if cache is None else stack.enter_context(cache.sections(model))("written answers")
-        )
+    with nullcontext() if cache is None else cache.sections(model) as sections:
+        section = None if sections is None else sections("written answers")
         if section is not None and (known := section.read_text(key)) is not None:
             return known, 0
         try:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eblime._checks import check_choice, check_count, check_number
-from eblime.domains.composite import Segmentation
+from eblime.domains.composite import Segmentation, check_cut
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.signal.scene import Hide, check_settings, read_signal
+from eblime.domains.signal.scene import HIDES, SEGMENTATIONS, Hide, read_signal
 from eblime.explainers.base import BaseExplainer
 from eblime.models.signal import LAYOUTS, SignalModel
 
@@ -73,7 +73,8 @@ class SignalExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
-        check_settings(self.segmentation, self.hide)
+        sides = "(T,) or (C, T),"
+        check_cut(self.segmentation, self.hide, SEGMENTATIONS, HIDES, sides, (1, 2))
         check_count("fade", self.fade, minimum=0)
         if self.rate is not None:
             check_number("rate", self.rate)
@@ -92,12 +93,5 @@ class SignalExplainer(BaseExplainer):
             index or column "time" is used for names; or the path of a .wav, .csv, .npy or .mat
             file.
         """
-        scene = read_signal(
-            x,
-            segmentation=self.segmentation,
-            hide=self.hide,
-            fade=self.fade,
-            rate=self.rate,
-            channels=self.channels,
-        )
-        return MaskedSubject(scene=scene)
+        own = {name: value for name, value in self.own.items() if name != "layout"}
+        return MaskedSubject(scene=read_signal(x, **own))

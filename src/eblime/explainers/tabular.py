@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count
+from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.background import Background, Groups, group_columns, prepare
-from eblime.domains.tabular.row import TableSubject, open_row, open_sparse_row
+from eblime.domains.tabular.row import open_row, open_sparse_row
 from eblime.domains.tabular.table import SparseTable, as_table
 from eblime.explainers.base import BaseExplainer
 
@@ -78,15 +79,13 @@ class TabularExplainer(BaseExplainer):
         table = as_table(self.background, self.names)  # a copy
         self._normalise(background=table.native)
         self._make_loop()
-        group_of, n = group_columns(table.names, self.groups), table.n_rows
-        rows = None
+        group_of, n = group_columns(table.names, self.groups), table.native.shape[0]
+        rows = np.arange(n)
         if n > self.rows_per_mask:
             rows = np.sort(np.random.default_rng(0).choice(n, self.rows_per_mask, replace=False))
-        kept: Background | SparseTable
-        if isinstance(table, SparseTable):
-            kept = table if rows is None else table.take(rows)
-        else:
-            kept = prepare(table, group_of, rows)
+        kept = (
+            table.take(rows) if isinstance(table, SparseTable) else prepare(table, group_of, rows)
+        )
         self._normalise(_group_of=group_of, _table=kept)
 
     @property
@@ -95,7 +94,7 @@ class TabularExplainer(BaseExplainer):
         n, most = self.background.shape[0], self.rows_per_mask
         return {"background": f"{n} rows" if n <= most else f"{most} of {n} rows"}
 
-    def subject(self, x: Any) -> TableSubject:
+    def subject(self, x: Any) -> MaskedSubject:
         """Read and check a row, so that it can be perturbed.
 
         Parameters

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eblime._checks import check_text
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.row import as_mapping
-from eblime.domains.text import TOKENS, Tokens, read_text
+from eblime.domains.text import Tokens, as_finder, read_text
 from eblime.explainers.base import BaseExplainer
-
-_MOST_FEATURES = 500  # a text with more words or characters is cut into sentences or chunks
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -59,12 +57,8 @@ class TextExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
-        if not isinstance(self.hide, str):
-            raise TypeError(f"`hide` must be a string; got {self.hide!r}.")
-        if not (isinstance(self.tokens, (str, re.Pattern)) or callable(self.tokens)):
-            raise TypeError(
-                f"`tokens` must be a name, a regular expression or a function; got {self.tokens!r}."
-            )
+        check_text("hide", self.hide)
+        as_finder(self.tokens)
         self._make_loop()
 
     def input_of(self, entry: Any) -> Any:
@@ -85,7 +79,4 @@ class TextExplainer(BaseExplainer):
         x
             A string.
         """
-        named = isinstance(self.tokens, str) and self.tokens in TOKENS
-        most = _MOST_FEATURES if named else None
-        scene = read_text(x, tokens=self.tokens, bag=self.bag, hide=self.hide, most=most)
-        return MaskedSubject(scene=scene)
+        return MaskedSubject(scene=read_text(x, **self.own))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from eblime._checks import check_text
 from eblime.domains.composite import Channels, Hide, Segmentation
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.readers import VOLUME_ENDINGS, read_scan
+from eblime.domains.readers import VOLUME_ENDINGS
 from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume
 from eblime.explainers.base import BaseExplainer
 
@@ -71,8 +72,7 @@ class VolumeExplainer(BaseExplainer):
         """Check and normalise the settings."""
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
         check_spacing(self.spacing)
-        if not isinstance(self.unit, str):
-            raise TypeError(f"`unit` must be a text such as 'mm'; got {self.unit!r:.60}.")
+        check_text("unit", self.unit)
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:
@@ -84,15 +84,4 @@ class VolumeExplainer(BaseExplainer):
             An array (D, H, W), (D, H, W, C) or (C, D, H, W), or the path of a .npy, .npz, .tif,
             .mat, .h5, .nde or .nii file.
         """
-        scan = read_scan(x, self.key)
-        own = self.spacing is None and scan.spacing is not None
-        scene = read_volume(
-            scan.values,
-            axes=scan.axes,
-            segmentation=self.segmentation,
-            hide=self.hide,
-            channels=self.channels,
-            spacing=scan.spacing if own else self.spacing,
-            unit=scan.unit or self.unit if own else self.unit,
-        )
-        return MaskedSubject(scene=scene)
+        return MaskedSubject(scene=read_volume(x, **self.own))

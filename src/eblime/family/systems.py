@@ -18,7 +18,7 @@ from eblime._checks import as_generator, check_count, check_number
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.domains.drawn import DRAWN, Drawn
-from eblime.domains.tabular.row import TableSubject
+from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.table import SparseTable, Table, as_table
 from eblime.engine.targets import Target, target_of
 from eblime.explainers.base import BaseExplainer
@@ -130,7 +130,7 @@ class NumberRows:
     """
 
     table: Table  # the whole background and then the row
-    subject: TableSubject
+    subject: MaskedSubject
     columns: IntArray  # (p,) of the table, one for each feature
     background: FloatArray  # (n, p)
     row: FloatArray  # (p,)

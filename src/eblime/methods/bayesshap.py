@@ -61,7 +61,6 @@ class BayesSHAP:
     constrained: bool | None = None
     ridge: float | None = None
 
-    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
     name: ClassVar[str] = "BayesSHAP"
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -82,8 +82,6 @@ class BayLIME:
     prior_precision: Numbers | None = None
     noise_precision: float | None = None
     prior: InitVar[Any] = None
-
-    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
 
     def __post_init__(self, prior: Any) -> None:
         """Read the prior, and refuse settings that contradict each other."""

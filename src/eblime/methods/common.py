@@ -10,7 +10,8 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
-from eblime.core.derived import DECIDED, local_noise_factors, noise_factors, stretch
+from eblime.core.aliasing import Aliasing, find_aliasing
+from eblime.core.derived import DECIDED, hc_factors, local_noise_factors, noise_factors
 from eblime.core.fit_quality import (
     HeldOut,
     from_others,
@@ -22,10 +23,18 @@ from eblime.core.fit_quality import (
     without_each,
 )
 from eblime.core.lam import Evidence, LambdaLaw
-from eblime.core.laws import PointMass, PointValue
+from eblime.core.laws import PointMass, PointValue, normal_law
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
-from eblime.core.pairs import Pairs, find_pairs, odd_evidence, pair_numbers
+from eblime.core.pairs import (
+    MOST_EVEN,
+    Pairs,
+    even_share,
+    find_pairs,
+    odd_evidence,
+    pair_numbers,
+)
+from eblime.core.population import find_population
 from eblime.core.spectrum import (
     Response,
     Spectrum,
@@ -57,6 +66,7 @@ class Regression:
     response: Response
     pairs: Pairs | None = None  # complements, of which only the odd part counts
     effect: float = 1.0  # how many masks count as one (`design_effect`)
+    aliased: float = 1.0  # of the variance of the lack of fit, what reaches the importances
 
     def evidence(self, *, a: float = 0.0, b: float = 0.0) -> Evidence:
         """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out.
@@ -70,7 +80,7 @@ class Regression:
         if self.pairs is None or not response.unit:
             return evidence
         df = 2 * a + spectrum.count / 2 / self.effect
-        return odd_evidence(evidence, spectrum, response, self.pairs, df=df)
+        return odd_evidence(evidence, spectrum, response, self.pairs, df=df, factor=self.aliased)
 
     def law(self, lam: LambdaLaw, evidence: Evidence, matrix: FloatArray | None = None) -> Mixture:
         """The law of the coefficients, or of `matrix @ coefficients`."""
@@ -111,28 +121,35 @@ def regress(
     corrected
         Whether complementary pairs and uneven draws count as fewer masks.
     """
-    known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float]] = {}
+    known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float, Aliasing | None]] = {}
     found = []
     for target in answers:
         key = (id(target.masks), id(target.weights))
         if key not in known:
-            columns, pairs, effect = target.masks, None, 1.0
+            columns, pairs, effect, aliasing = target.masks, None, 1.0, None
             if penalised:
                 columns = np.column_stack([np.ones(len(columns)), columns])
             spectrum = decompose(columns, target.weights, flat=flat)
             if corrected:
                 effect = design_effect(spectrum, target.sampling)
             if corrected and flat:
-                every = spectrum.rows.all()
-                pairs = find_pairs(columns if every else columns[spectrum.rows])
-            known[key] = spectrum, pairs, effect
-        spectrum, pairs, effect = known[key]
-        response = respond(spectrum, target.scores, standardize=standardize)
-        found.append(
-            Regression(
-                answers=target, spectrum=spectrum, response=response, pairs=pairs, effect=effect
-            )
+                columns = columns if spectrum.rows.all() else columns[spectrum.rows]
+                pairs = find_pairs(columns)
+                if pairs is not None and even_share(spectrum, pairs) <= MOST_EVEN:
+                    aliasing = find_aliasing(columns, pairs)
+            known[key] = spectrum, pairs, effect, aliasing
+        spectrum, pairs, effect, aliasing = known[key]
+        problem = Regression(
+            answers=target,
+            spectrum=spectrum,
+            response=respond(spectrum, target.scores, standardize=standardize),
+            pairs=pairs,
+            effect=effect,
         )
+        if aliasing is not None and pairs is not None:
+            factor = aliasing.factor(pairs, target.scores[spectrum.rows])
+            problem = replace(problem, aliased=factor)
+        found.append(problem)
     return found
 
 
@@ -184,7 +201,7 @@ def local_posterior(
         missed, squares = _leave_out(problem, law, coefficients)
         held = HeldOut.known(_r2_of_rows(problem, missed))
         if unequal:
-            law = law.stretch(local_noise_factors(law, squares))
+            law = law.stretch(local_noise_factors(law, problem.aliased * squares))
     else:
         held = held_out(answers, errors)
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
@@ -249,8 +266,8 @@ def _leave_out(
 ) -> tuple[FloatArray, FloatArray]:
     """Residuals of each row without itself and its partner, (n,), for well-conditioned masks.
 
-    And the sum of squares of the masks times the residuals without the row alone, (p, p), in which
-    a pair counts as one row.
+    And the sum of squares of the masks times their residuals, (p, p), in which a pair counts as one
+    row; the residuals are corrected by `hc_factors`.
 
     Notes
     -----
@@ -299,7 +316,7 @@ def _leave_out(
         mean = spectrum.flat * spectrum.root[block] / total
         cross = -np.einsum("np,np->n", turned[first], rows[first + 1])
         cross -= mean[first] * mean[first + 1]
-        rows *= (error / free)[:, None]
+        rows *= (error * hc_factors(free))[:, None]
         missed[block] = without_each(error, free, cross, first, first + 1)[0]
         if pairs is not None:
             rows[first] += rows[first + 1]
@@ -318,6 +335,38 @@ def _r2_of_rows(problem: Regression, missed: FloatArray) -> float:
         return np.nan
     total = root * from_others(y / root, root**2, problem.pairs)
     return 1 - float(np.sum(missed**2) / np.sum(total**2))
+
+
+def with_population(posterior: Posterior, problem: Regression, *, finite: bool = True) -> Posterior:
+    """The posterior of the fit to all masks, given that of a regression on those that were asked.
+
+    Only masks that were not asked are uncertain. Nothing changes where masks do not decide the
+    input, were drawn unevenly, or are a tiny part of all. If not `finite`, only the loop's answers
+    to all masks count, which leave nothing open.
+    """
+    answers, spectrum, law = problem.answers, problem.spectrum, posterior.law
+    uneven = answers.noisy or answers.sampling is not None
+    if uneven or not problem.response.unit or not (finite or answers.original is not None):
+        return posterior
+    population = find_population(answers.masks, answers.weights, flat=spectrum.flat)
+    if population is None or not (finite or population.complete):
+        return posterior
+    p, point = len(law.mean), isinstance(law, PointMass)
+    known = point or population.complete
+    if not known and not (np.isfinite(law.sd) & (law.sd > 0)).all():
+        return posterior
+    cov, sigma2 = (np.zeros((p, p)), 0.0) if known else (law.cov, posterior.sigma2.mean)
+    mean, variance = population.moments(answers.scores, law.mean, cov, sigma2)
+    if population.complete:
+        posterior = replace(posterior, held_out=posterior.r2)  # nothing is held out
+    if point:
+        return replace(posterior, law=replace(law, mean=mean))
+    if known:
+        centre = population.weights @ answers.masks / population.weights.sum()
+        level = problem.response.mean - float(centre @ mean) if spectrum.flat else 0.0
+        extras = {**posterior.extras, "intercept": PointValue(value=level)}
+        return replace(posterior, law=normal_law(mean, cov), extras=extras)
+    return replace(posterior, law=law.stretch(np.sqrt(variance / np.diag(cov)), mean - law.mean))
 
 
 def point_posterior(name: str, problem: Regression, mixture: Mixture) -> Posterior:
@@ -359,7 +408,7 @@ def allow_unequal_noise(posterior: Posterior, problem: Regression) -> Posterior:
     if not problem.response.unit or len(problem.spectrum.root) < 2:
         return posterior
     factors = _factors(problem, law, pair_numbers(problem.answers.masks))
-    return replace(posterior, law=stretch(law, factors))
+    return replace(posterior, law=law.stretch(factors))
 
 
 def _factors(problem: Regression, law: Mixture, groups: IntArray) -> FloatArray:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from eblime.methods.common import (
     bayesian_posterior,
     local_posterior,
     regress,
+    with_population,
 )
 from eblime.posterior import Posterior
 
@@ -96,13 +97,17 @@ class EBLIME:
         than others (a sandwich variance that allows for pairs of complementary masks). "equal": the
         distances are taken to be of the same size at all masks. None, the default, is "unequal"
         with `local=True`, and "equal" without.
+    finite
+        Whether only masks that were not asked are uncertain: a mask has one score, and there are
+        2^p of them (`core/population.py`). None, the default, is True without a grid.
 
     Notes
     -----
-    Masks in complementary pairs, as the design "paired" asks them, have scores whose even part
+    Masks in complementary pairs, as the design "orthogonal" asks them, have scores whose even part
     cancels out of the importances. With a free intercept and `grid=None`, the lack of fit is then
-    that of the odd parts, from N / 2 observations (`core/pairs.py`). Weights that correct for
-    uneven draws make N masks count as fewer (`design_effect` in `core/spectrum.py`).
+    that of the odd parts, from N / 2 observations (`core/pairs.py`), less what balanced masks keep
+    away from the importances (`core/aliasing.py`). Weights that correct for uneven draws make N
+    masks count as fewer (`design_effect` in `core/spectrum.py`).
 
     Examples
     --------
@@ -123,8 +128,7 @@ class EBLIME:
     grid: PublishedGrid | None = None
     local: bool | None = None
     noise: Literal["equal", "unequal"] | None = None
-
-    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
+    finite: bool | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that no prior can have, and decide `local` where it is None."""
@@ -136,17 +140,20 @@ class EBLIME:
             raise TypeError(f"`standardize` must be True or False; got {self.standardize!r}.")
         if not isinstance(self.grid, (PublishedGrid, type(None))):
             raise TypeError(f"`grid` must be a PublishedGrid or None; got {self.grid!r}.")
-        if not isinstance(self.local, (bool, type(None))):
-            raise TypeError(f"`local` must be True, False or None; got {self.local!r}.")
+        for name in ("local", "finite"):
+            if not isinstance(value := getattr(self, name), (bool, type(None))):
+                raise TypeError(f"`{name}` must be True, False or None; got {value!r}.")
         if self.local is None:
             object.__setattr__(self, "local", self.grid is None)
         if self.noise is None:
             object.__setattr__(self, "noise", "unequal" if self.local else "equal")
         check_choice("noise", self.noise, ("equal", "unequal"))
-        if self.grid is not None and (self.local or self.noise == "unequal"):
+        if self.finite is None:
+            object.__setattr__(self, "finite", self.grid is None)
+        if self.grid is not None and (self.local or self.noise == "unequal" or self.finite):
             raise ValueError(
-                "`local=True` and `noise='unequal'` need `grid=None`; got a PublishedGrid. Set "
-                "`local=False` and `noise='equal'`, or leave them out."
+                "`local=True`, `noise='unequal'` and `finite=True` need `grid=None`; got a "
+                "PublishedGrid. Leave them out."
             )
 
     @classmethod
@@ -198,17 +205,23 @@ class EBLIME:
         """Fit several targets; those that share their masks share the decomposition."""
         problems, unequal = self._problems(answers), self.noise == "unequal"
         if self.local:
-            laws = self._local_laws(problems)
-            return tuple(
+            posteriors = [
                 local_posterior(self.name, *pair, unequal=unequal, errors=self._local_errors)
-                for pair in zip(problems, laws, strict=True)
-            )
-        # The same stream for every target: each gets the draws it would get alone.
-        streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
-        posteriors = [self._ridge_posterior(*pair) for pair in zip(streams, problems, strict=True)]
-        if not unequal:
-            return tuple(posteriors)
-        return tuple(allow_unequal_noise(*pair) for pair in zip(posteriors, problems, strict=True))
+                for pair in zip(problems, self._local_laws(problems), strict=True)
+            ]
+        else:  # the same stream for every target: each gets the draws it would get alone
+            streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
+            posteriors = [
+                self._ridge_posterior(*pair) for pair in zip(streams, problems, strict=True)
+            ]
+            if unequal:
+                posteriors = [
+                    allow_unequal_noise(*pair) for pair in zip(posteriors, problems, strict=True)
+                ]
+        return tuple(
+            with_population(*pair, finite=bool(self.finite))
+            for pair in zip(posteriors, problems, strict=True)
+        )
 
     def _problems(self, answers: Sequence[Answers]) -> list[Regression]:
         """The regression of each target, before anything about lambda."""

@@ -19,11 +19,13 @@ from eblime.core.indices import Index, banzhaf, by_size, shapley
 from eblime.core.laws import NormalMixture, PointMass, PointValue, normal_law
 from eblime.core.quadrature import Function, Table, exact_values, find_twins, read_table
 from eblime.kernels import as_kernel, size_weights
+from eblime.methods.common import regress
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Law
 
 MOST_MASKS = 3_000  # distinct masks: the cost is cubic in them
 _LAST = 3  # rounds that the fit before them is tested by
+_BALANCED, _CHECKED = 0.8, 0.8  # of `Regression.aliased`; of the line's variance there
 MOST_EXACT = 20  # features, if all masks were used
 _WORDS = {
     "lime": "weighted linear fit to all masks, free intercept",
@@ -187,12 +189,44 @@ def fit_indices(
             function = Function.fit(table, rounds, find_twins(masks[:, order], scores))
             found = zip(function.laws(indices), indices, strict=True)
             laws = [_reorder(law, index, order) for law, index in found]
+            least = _least_variance(answers)
+            laws = [
+                _widen(law, least) if index.order == 1 else law
+                for law, index in zip(laws, indices, strict=True)
+            ]
         held_out = HeldOut(compute=function.held_out_r2)
         widening = None if answers.rounds is None else function.widening
     return tuple(
         _posterior(law, answers, index, estimand, held_out, widening)
         for law, index, estimand in zip(laws, indices, words, strict=True)
     )
+
+
+def _least_variance(answers: Answers) -> float:
+    """What the mean variance of the importances must be on masks that are balanced; 0 elsewhere.
+
+    On an orthogonal array a fit leaves little lack of fit to be seen, and the process believes its
+    prior. The line's own variance there (`core/aliasing.py`) is a check that asks for no prior.
+    """
+    n, p = answers.masks.shape
+    if n < p + 3:
+        return 0.0
+    even = replace(answers, weights=np.ones(n), sampling=None)
+    [problem] = regress([even], flat=True, corrected=True)
+    evidence, spectrum = problem.evidence(), problem.spectrum
+    if problem.aliased > _BALANCED or len(spectrum.d) < p or evidence.df <= p:
+        return 0.0
+    sigma2 = evidence.floor * problem.response.unit**2 / (evidence.df - p)
+    return _CHECKED * (1 - n / 2.0**p) * sigma2 * float(np.mean(1 / spectrum.d))
+
+
+def _widen(law: NormalMixture, least: float) -> NormalMixture:
+    """The law with a mean variance of at least that, all correlations kept."""
+    own = float(np.mean(law.sd**2))
+    factor = max(1.0, least / own) if own > 0 else 1.0
+    centre = law.weights @ law.means
+    means = centre + np.sqrt(factor) * (law.means - centre)
+    return replace(law, means=means, covs=factor * law.covs) if factor > 1 else law
 
 
 def _last_rounds(

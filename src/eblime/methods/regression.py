@@ -15,13 +15,10 @@ from eblime._checks import as_generator, check_masks, check_scores, check_weight
 from eblime._threads import few_threads
 from eblime._types import RNGLike
 from eblime.answers import Answers
-from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 
-_MAX_REPEATED = 1_000  # masks; where all masks are fewer, they are repeated
 _MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly
-_ROWS = 10_000  # up to this many rows, twice the samples that lime draws
 
 
 def as_method(method: str | Method) -> Method:
@@ -38,111 +35,50 @@ def as_method(method: str | Method) -> Method:
 
 
 def fit_each(
-    method: Method,
-    rng: np.random.Generator,
-    answers: Sequence[Answers],
-    *,
-    exhaustive: bool = False,
+    method: Method, rng: np.random.Generator, answers: Sequence[Answers]
 ) -> tuple[Posterior, ...]:
     """Fit several targets that share their masks; each gets the draws that it would get alone.
 
     Every fit of the library passes here, and limits the threads of linear algebra. Features that
     are fixed are left out, and have importance zero.
-
-    Notes
-    -----
-    All masks (`exhaustive`) determine the weighted linear fit: there is no sampling error. Few rows
-    have few degrees of freedom, and a prior would decide although nothing is unknown. So where
-    there are fewer than 1,000, a method to which a repeated mask counts more (`counts_repeats`)
-    gets them repeated, up to more rows than lime draws. No other mask is left to predict: the
-    held-out R^2 is `r2`.
     """
     fixed = answers[0].fixed
     if fixed is not None:
-        varying = [target.varying for target in answers]
-        found = fit_each(method, rng, varying, exhaustive=exhaustive)
+        found = fit_each(method, rng, [target.varying for target in answers])
         return tuple(posterior.with_fixed(fixed) for posterior in found)
     if answers[0].n_masks < 2:
         raise ValueError("A fit needs at least 2 masks; got 1. One score says nothing.")
     n, p = answers[0].masks.shape
     with few_threads(float(n) * p * min(n, p)):
-        return _fit_all(method, rng, answers, [exhaustive] * len(answers))
+        if hasattr(method, "fit_targets"):
+            fitted: tuple[Posterior, ...] = method.fit_targets(rng, answers)
+            return fitted
+        streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
+        return tuple(method.fit(*pair) for pair in zip(streams, answers, strict=True))
 
 
-def fit_inputs(
-    method: Any, inputs: Sequence[Sequence[Answers]], *, exhaustive: Sequence[bool]
-) -> list[tuple[Posterior, ...]]:
+def fit_inputs(method: Any, inputs: Sequence[Sequence[Answers]]) -> list[tuple[Posterior, ...]]:
     """Fit the targets of several inputs together, by a method that draws nothing (`fits_inputs`).
 
     The numbers are those of `fit_each`, to the last bit.
     """
     every = [target for answers in inputs for target in answers]
-    full = np.repeat(exhaustive, [len(answers) for answers in inputs]).tolist()
     with few_threads(0):
-        fitted = iter(_fit_all(method, np.random.default_rng(0), every, full))
+        fitted = iter(method.fit_targets(np.random.default_rng(0), every))
     return [tuple(next(fitted) for _ in answers) for answers in inputs]
 
 
-def _fit_all(
-    method: Any, rng: np.random.Generator, answers: Sequence[Answers], exhaustive: Sequence[bool]
-) -> tuple[Posterior, ...]:
-    """Fit targets, with repeats where a method must not take all masks for a small sample."""
-    pairs, repeats = (
-        list(zip(answers, exhaustive, strict=True)),
-        getattr(method, "counts_repeats", False),
-    )
-    often = [
-        _repeat(target) if full and repeats and target.n_masks < _MAX_REPEATED else target
-        for target, full in pairs
-    ]
-    if hasattr(method, "fit_targets"):
-        fitted = method.fit_targets(rng, often)
-    else:
-        streams = [*(deepcopy(rng) for _ in often[1:]), rng]
-        fitted = [method.fit(*pair) for pair in zip(streams, often, strict=True)]
-    return tuple(
-        dataclasses.replace(
-            posterior,
-            n_masks=target.n_masks,
-            ess=effective_size(target.weights),
-            held_out=np.nan if posterior.constant else posterior.r2,  # nothing is held out
-        )
-        if full
-        else posterior
-        for posterior, (target, full) in zip(fitted, pairs, strict=True)
-    )
-
-
-def _repeat(answers: Answers) -> Answers:
-    """Every answer as often as needed for more rows than lime draws.
-
-    A line through the two answers of a single feature is exact whatever their weights, which may be
-    very unequal: they count the same.
-    """
-    times = -(-_ROWS // answers.n_masks)
-    weights = np.ones(2) if answers.n_features == 1 else answers.weights
-    return dataclasses.replace(
-        answers,
-        masks=np.tile(answers.masks, (times, 1)),
-        scores=np.tile(answers.scores, times),
-        weights=np.tile(weights, times),
-        sampling=None,
-    )
-
-
-def is_quick(method: Method, answers: Answers, *, exhaustive: bool = False, fits: int = 1) -> bool:
+def is_quick(method: Method, answers: Answers, *, fits: int = 1) -> bool:
     """Whether some fits take a second or so, by the number of masks, features and draws.
 
-    A regression decomposes the masks, which `fit_each` repeats up to 10,000 rows if they are all
-    that there are. A method with a limit on its masks (`most_masks`) solves a system with one row
-    per mask, unless it has all of them.
+    A method with a limit on its masks (`most_masks`) solves a system with one row per mask, unless
+    it has all of them.
     """
     n, p = answers.n_masks, answers.n_varying
     work = 1e5 * p + 40.0 * p**2 + 50.0 * p * _sum_of_counts(method)  # p^2: of ranking draws
     if getattr(method, "most_masks", None) is None:
-        n = max(n, _ROWS) if exhaustive else n
         work += n * p * min(n, p)
-    elif not (exhaustive and n == 2.0**p and not answers.noisy):
+    elif n != 2.0**p or answers.noisy:
         work += n**2 * (3 * n + 10 * p) + 300 * p**2
     return bool(fits * work <= _MOST_WORK)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._checks import check_choice, check_number
 from eblime.answers import Answers
-from eblime.methods.common import bayesian_posterior, point_posterior, regress
+from eblime.methods.common import bayesian_posterior, point_posterior, regress, with_population
 from eblime.posterior import Posterior
 
 
@@ -26,6 +26,8 @@ class BayesLIME:
     intercept
         "penalised" adds a column of ones and shrinks it like a feature, as published; "flat"
         leaves the intercept free; "none" has none.
+    finite
+        Whether only masks that were not asked are uncertain, as for `EBLIME`.
 
     Examples
     --------
@@ -37,8 +39,8 @@ class BayesLIME:
     """
 
     intercept: Literal["penalised", "none", "flat"] = "penalised"
+    finite: bool = False
 
-    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
     name: ClassVar[str] = "BayesLIME"
 
     def __post_init__(self) -> None:
@@ -61,9 +63,14 @@ class BayesLIME:
                 f"got {counting}."
             )
         # the method is scale-free, so that standardising changes nothing
-        return tuple(
+        problems = regress(answers, flat=flat, penalised=penalised)
+        posteriors = [
             bayesian_posterior(self.name, problem, problem.fixed(1.0, penalised=penalised))
-            for problem in regress(answers, flat=flat, penalised=penalised)
+            for problem in problems
+        ]
+        return tuple(
+            with_population(*pair, finite=self.finite)
+            for pair in zip(posteriors, problems, strict=True)
         )
 
 
@@ -77,6 +84,8 @@ class LIME:
         The ridge parameter, 1 in lime.
     intercept
         "flat" leaves the intercept free, as lime does; "none" has none, as the paper's eq. (1).
+    finite
+        Whether to estimate the fit to all masks from the masks that were not asked, as `EBLIME`.
 
     Examples
     --------
@@ -89,8 +98,8 @@ class LIME:
 
     alpha: float = 1.0
     intercept: Literal["flat", "none"] = "flat"
+    finite: bool = False
 
-    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
     name: ClassVar[str] = "LIME"
     has_spread: ClassVar[bool] = False  # stop rules need a spread
 
@@ -107,7 +116,12 @@ class LIME:
         self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
         """Fit several targets from one decomposition of the masks that they share."""
-        return tuple(
+        problems = regress(answers, flat=self.intercept == "flat")
+        posteriors = [
             point_posterior(self.name, problem, problem.fixed(float(self.alpha)))
-            for problem in regress(answers, flat=self.intercept == "flat")
+            for problem in problems
+        ]
+        return tuple(
+            with_population(*pair, finite=self.finite)
+            for pair in zip(posteriors, problems, strict=True)
         )

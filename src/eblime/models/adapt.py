@@ -31,7 +31,6 @@ def _is_keras(model: Any) -> bool:
 
 
 def _is_torch(model: Any) -> bool:
-    """Whether an object is a torch module."""
     return descends(model, "torch", "Module")
 
 
@@ -101,8 +100,6 @@ def as_model(model: Any) -> Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReadModel:
-    """A function whose answers another function reads."""
-
     model: Model
     reader: Callable[[Any, int], Any]
 
@@ -141,7 +138,6 @@ class PipelineModel:
         return scores
 
     def _inputs(self, batch: Any) -> list[Any]:
-        """The batch as a list of texts or PIL images."""
         if not isinstance(batch, np.ndarray):
             return list(batch)
         from PIL import Image

@@ -72,7 +72,6 @@ def wait_for(future: Future[Any], seconds: float = threading.TIMEOUT_MAX) -> Any
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
-    """The event loop of this process, started when it is first needed."""
     global _loop
     with _lock:
         if _loop is None:

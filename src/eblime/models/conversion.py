@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from eblime._warn import warn_user
+from eblime.protocols import MeanBatch
 
 
 def descends(thing: Any, package: str, name: str) -> bool:
@@ -70,6 +71,9 @@ def join_batches(batches: Sequence[Any]) -> Any:
     first = batches[0]
     if len(batches) == 1:
         return first
+    if isinstance(first, MeanBatch):
+        inputs = join_batches([batch.inputs for batch in batches])
+        return MeanBatch(inputs=inputs, sizes=np.concatenate([batch.sizes for batch in batches]))
     if isinstance(first, list):
         return [entry for batch in batches for entry in batch]
     if isinstance(first, np.ndarray):
@@ -93,7 +97,6 @@ def is_frame(batch: Any) -> bool:
 
 
 def _numbers(name: Any, values: NDArray[Any]) -> NDArray[np.float64]:
-    """A column as floats."""
     if values.dtype.kind in "buif":
         return values.astype(np.float64)
     known = [np.nan if _is_missing(value) else value for value in values]
@@ -107,7 +110,6 @@ def _numbers(name: Any, values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or pandas' NA."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
@@ -184,8 +186,7 @@ _SUM = 2e-3  # how far the sum of probabilities may be from 1: half precision
 class NeedsSoftmax:
     """Whether the outputs of a network need a softmax: not if they are probabilities already.
 
-    The first batch decides, so that a GPU is not waited for again; a copy decides anew. If it has
-    probabilities, so must all others: those of one row may be a coincidence.
+    The first batch decides, so that a GPU is not waited for again; a copy decides anew.
     """
 
     def __init__(self) -> None:
@@ -201,23 +202,16 @@ class NeedsSoftmax:
                 "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
                 f"{model} for a network with one output."
             )
-        if self.needed:
-            return True
-        sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
-        needed = not (sums_to_one.all() and (outputs >= 0).all())
-        if needed and self.needed is False:
-            raise ValueError(
-                "The network's first outputs were probabilities, and these are not. Add a softmax "
-                f"to the network, and set activation='none' in {model}."
-            )
-        if not needed and self.needed is None:
-            warn_user(
-                "The network's outputs are probabilities already, and are explained as they are, "
-                f"without another softmax. Set activation='none' in {model} to silence this "
-                "warning."
-            )
-        self.needed = needed
-        return needed
+        if self.needed is None:
+            sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
+            self.needed = not (sums_to_one.all() and (outputs >= 0).all())
+            if not self.needed:
+                warn_user(
+                    "The network's outputs are probabilities already, and are explained as they "
+                    f"are, without another softmax. Set activation='none' in {model} to silence "
+                    "this warning."
+                )
+        return self.needed
 
 
 def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
@@ -237,7 +231,6 @@ def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any
 
 
 def _list_names(entries: Mapping[str | int, Any]) -> str:
-    """Names and shapes of outputs, for an error message."""
     shapes = [
         f"{name!r} of shape {tuple(entry.shape)}" if hasattr(entry, "shape") else repr(name)
         for name, entry in entries.items()

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
-from mmap import ACCESS_READ, mmap
-from pathlib import Path
 from types import MethodType
 from typing import Any
 
 from eblime._digest import UnknownContentError, digest_of
-from eblime.models.onnx import OnnxModel, stamp_of
+from eblime.models.onnx import OnnxModel
 from eblime.models.signal import SignalModel
 
 __all__ = ["fingerprint", "named"]
 
 _FUNCTIONS = ("preprocess", "reader", "score")  # settings of eblime's own models
-_LEFT_OUT = ("url", "key_name", "timeout", "file", "device")  # they change no answer
+_LEFT_OUT = ("url", "key_name", "timeout", "digest", "device")  # they change no answer
 
 
 def fingerprint(model: Any) -> str:
@@ -35,16 +31,14 @@ def fingerprint(model: Any) -> str:
     """
     if isinstance(model, SignalModel):
         return f"{fingerprint(model.model)}-{model.layout}"
-    if isinstance(model, OnnxModel):
-        settings = (model.preprocess, model.activation, model.output, model.reader)
-        return digest_of(("onnx", _file_digest(model), *settings))
-    for name in ("model", "predict", "module", "network", "language"):  # inside our own records
-        model = getattr(model, name, model) if _is_adapter(model) else model
-    owner = model.__self__ if isinstance(model, MethodType) else model
-    name = getattr(owner, "__qualname__", type(owner).__qualname__)
-    raise UnknownContentError(
-        f"what {name} returns can depend on other code, data, files or services"
-    )
+    if not isinstance(model, OnnxModel):
+        raise UnknownContentError(
+            "what it returns can depend on other code, data, files or services"
+        )
+    if model.digest is None:
+        raise UnknownContentError("it was not loaded from an .onnx file with its weights inside")
+    settings = (model.preprocess, model.activation, model.output, model.reader)
+    return digest_of(("onnx", model.digest, *settings))
 
 
 def named(model: Any, model_id: str) -> str:
@@ -57,7 +51,6 @@ def named(model: Any, model_id: str) -> str:
 
 
 def _is_adapter(model: Any) -> bool:
-    """Whether a model is one of eblime's own records."""
     return type(model).__module__.startswith("eblime.models.") and is_dataclass(model)
 
 
@@ -74,30 +67,3 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
         else:
             with suppress(UnknownContentError):
                 yield entry.name, digest_of(value, code=entry.name in _FUNCTIONS)
-
-
-def _file_digest(model: OnnxModel) -> str:
-    """A digest of an ONNX file."""
-    if model.file is None:
-        raise UnknownContentError("it does not say which file it came from")
-    try:
-        found, stamp = _digest_of_file(model.file), stamp_of(model.file[0])
-    except OSError:
-        found = stamp = None
-    if stamp != model.file:
-        raise UnknownContentError(f"{model.file[0]} has changed since it was loaded")
-    if found is None:
-        raise UnknownContentError(f"{model.file[0]} may have parts in other files")
-    return found
-
-
-@lru_cache(maxsize=8)
-def _digest_of_file(stamp: tuple[Any, ...]) -> str | None:
-    """A digest of a file; `stamp` changes when it does. None if it may name others.
-
-    In an ONNX file, tensors in other files have a "location".
-    """
-    path = Path(stamp[0])
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-        named = path.suffix != ".onnx" or content.find(b"location") >= 0
-        return None if named else hashlib.blake2b(content, digest_size=16).hexdigest()

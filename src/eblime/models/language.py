@@ -18,12 +18,10 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar
 from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 
@@ -49,42 +47,19 @@ _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occ
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
 
-@runtime_checkable
-class LanguageModel(Protocol):
-    """What a language model must provide.
-
-    It may also have `count_tokens(text)`, `context`, the most tokens of a prompt with its answer,
-    and `batch_sizes`, the numbers of prompts per call worth trying.
-    """
-
-    def generate(self, prompts: Sequence[str]) -> list[str]:
-        """The model's answers."""
-
-    def token_log_probs(self, prompts: Sequence[str], answer: str) -> list[FloatArray]:
-        """The log probability of each token of the answer, given each prompt."""
-
-    def token_spans(self, answer: str) -> Spans:
-        """Where these tokens begin and end in the answer."""
-
-
-def as_language_model(obj: Any, /, *, model: str | None = None, **settings: Any) -> LanguageModel:
+def as_language_model(obj: Any) -> Any:
     """Wrap a language model.
 
     Parameters
     ----------
     obj
         The pair (model, tokenizer) of transformers, the folder of such a model, the address of an
-        OpenAI-compatible server, which ends in /v1, or an object with the methods of
-        `LanguageModel`.
-    model
-        Name of the model on the server; None is the only one there. It may also follow the address:
-        "http://localhost:8000/v1#qwen".
-    **settings
-        Other settings of `TransformersModel` or `ServerModel`.
+        OpenAI-compatible server, which ends in /v1 or in /v1#name if it has several models, or an
+        object with the methods `generate`, `token_log_probs` and `token_spans`.
 
     Examples
     --------
-    >>> as_language_model("http://localhost:8000/v1", model="qwen")
+    >>> as_language_model("http://localhost:8000/v1#qwen")
     ServerModel(url='http://localhost:8000/v1', model='qwen')
     """
     if isinstance(obj, str) and obj.startswith(("http://", "https://")):
@@ -92,16 +67,14 @@ def as_language_model(obj: Any, /, *, model: str | None = None, **settings: Any)
         if not urlsplit(url).path.rstrip("/").endswith("/v1"):
             host = urlsplit(url).hostname
             raise ValueError(f"The address of a server must end in /v1; that of {host} does not.")
-        return ServerModel(url=url, model=model or name or None, **settings)
-    if model is not None:
-        raise TypeError("`model` is for servers only: the name of one of their models.")
+        return ServerModel(url, name or None)
     if isinstance(obj, tuple) and len(obj) == 2:
-        return TransformersModel(*obj, **settings)
+        return TransformersModel(*obj)
     if isinstance(obj, (str, os.PathLike)):
-        return TransformersModel.load(obj, **settings)
+        return TransformersModel.load(obj)
     able = any(hasattr(obj, name) for name in ("generate", "token_log_probs"))
-    if able and not descends(obj, "torch", "Module") and not settings:
-        return obj  # type: ignore[no-any-return]
+    if able and not descends(obj, "torch", "Module"):
+        return obj
     raise TypeError(
         "A language model must be the pair (model, tokenizer) of transformers, its folder, the "
         "address of a server such as 'http://localhost:8000/v1', or an object with the methods "
@@ -110,7 +83,6 @@ def as_language_model(obj: Any, /, *, model: str | None = None, **settings: Any)
 
 
 def _check_generation(max_new_tokens: int, temperature: float) -> None:
-    """Refuse settings of the generation that cannot work."""
     check_count("max_new_tokens", max_new_tokens)
     check_number("temperature", temperature, zero=True)
 
@@ -153,7 +125,6 @@ class TransformersModel:
     batch_sizes: ClassVar[Sequence[int]] = (4, 16, 64)
 
     def __post_init__(self) -> None:
-        """Refuse settings, networks and tokenizers that cannot work."""
         _check_generation(self.max_new_tokens, self.temperature)
         kind, config = type(self.model).__name__, getattr(self.model, "config", None)
         seq2seq = getattr(config, "is_encoder_decoder", config is None)
@@ -168,7 +139,6 @@ class TransformersModel:
             raise ValueError("`chat` needs a tokenizer with a chat template; this one has none.")
 
     def __repr__(self) -> str:
-        """The names of the classes, not the whole network."""
         names = ", ".join(type(part).__name__ for part in (self.model, self.tokenizer))
         return f"TransformersModel({names})"
 
@@ -237,7 +207,6 @@ class TransformersModel:
         return found
 
     def _encode(self, text: str, *, special: bool = False) -> list[int]:
-        """The tokens of a text."""
         return [int(k) for k in self.tokenizer(text, add_special_tokens=special)["input_ids"]]
 
     def _prompt(self, prompt: str) -> list[int]:
@@ -269,21 +238,14 @@ class TransformersModel:
         """
         rows = [self._prompt(prompt) for prompt in prompts]
         order = sorted(range(len(rows)), key=lambda k: -len(rows[k]))
-        limit, answer = self.context, logits or n
-        if order and limit is not None and len(rows[order[0]]) + answer > limit:
-            raise ValueError(
-                f"A prompt and its answer must fit into the {limit:,} tokens that the model can "
-                f"read; they have {len(rows[order[0]]):,} and {answer:,}."
-            )
         tokens = _TOKENS_CPU if self.model.device.type == "cpu" else _TOKENS
-        most = max(1, _LOGITS // (getattr(self.model.config, "vocab_size", 1) * answer))
+        most = max(1, _LOGITS // (getattr(self.model.config, "vocab_size", 1) * (logits or n)))
         while order:
             size = min(most, max(1, tokens // (len(rows[order[0]]) + n)))
             places, order = order[:size], order[size:]
             yield places, [rows[k] for k in places]
 
     def _pad(self, rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
-        """Tokens and attention mask, (n, longest), padded on the left."""
         import torch
 
         tokens = np.full((len(rows), max(map(len, rows))), self._padding)
@@ -327,19 +289,6 @@ class ServerError(RuntimeError):
         self.retry_after, self.status = retry_after, status
 
 
-class _Memory:
-    """What was learned about a server; a copy in another process learns it again."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.way: _Way | None = None
-        self.model = ""
-        self.spans: dict[str, Spans] = {}
-
-    def __reduce__(self) -> Any:
-        return (_Memory, ())
-
-
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Redirects are errors: the key is for the server that the user named."""
 
@@ -347,15 +296,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class _Way(NamedTuple):
-    """How prompts are sent, and whether the log probabilities of an answer come back."""
-
-    chat: bool
-    scores: bool
-
-
-# What a server may support, best first; `prompt_logprobs` are those of vLLM.
-_WAYS = (_Way(True, True), _Way(False, True), _Way(True, False), _Way(False, False))
+# How prompts are sent, and whether the log probabilities of an answer come back, best first. Those
+# of `prompt_logprobs` are vLLM's.
+_WAYS = (("chat", True), ("text", True), ("chat", False), ("text", False))
+_PROBING = threading.Lock()
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _AGAIN = {408, 409, 425, 429}  # and all from 500
 
@@ -405,12 +349,11 @@ class ServerModel:
     temperature: float = field(default=0.0, kw_only=True)
     timeout: float = field(default=600.0, kw_only=True)
     options: Mapping[str, Any] | None = field(default=None, kw_only=True)
-    _memory: _Memory = field(default_factory=_Memory, init=False, compare=False)
+    _memory: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
     batch_sizes: ClassVar[Sequence[int]] = (1,)
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work; no message has a key in it."""
         _check_generation(self.max_new_tokens, self.temperature)
         check_number("timeout", self.timeout)
         parts = urlsplit(self.url)
@@ -426,28 +369,37 @@ class ServerModel:
         self._key()
 
     def __repr__(self) -> str:
-        """The settings that were changed; never the key."""
         return short_repr(self)
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
         """The model's answers, of at most `max_new_tokens` tokens, one request each."""
-        way = self._find_way()
-        return [self._text(way, str(prompt)) for prompt in prompts]
+        form, _ = self._find_way()
+        place = ("message", "content") if form == "chat" else ("text",)
+        settings = {"max_tokens": self.max_new_tokens, "temperature": self.temperature}
+        found = []
+        for prompt in prompts:
+            reply = self._ask_prompt(form, str(prompt), **settings)
+            text = _find(reply, "choices", 0, *place, kind=str)
+            if text is None:
+                reason = _short(_find(reply, "choices", 0, "finish_reason"))
+                raise self._error(f"returned no text (reason: {reason})", retry_after=0)
+            found.append(text)
+        return found
 
     def token_log_probs(self, prompts: Sequence[str], answer: str) -> list[FloatArray]:
         """The log probability of each token of the answer, given each prompt."""
         if not answer.strip():
             raise ValueError("`answer` must not be empty.")
-        way = self._find_way()
-        if not way.scores:
+        form, scores = self._find_way()
+        if not scores:
             raise self._error(
                 "returns texts, but no log probabilities of a given answer: use "
                 'score="similarity", or a server with `prompt_logprobs`, such as vLLM'
             )
         found = []
         for prompt in prompts:
-            spans, values = self._score(way, str(prompt), answer)
-            if self._memory.spans.setdefault(answer, spans) != spans:
+            spans, values = self._score(form, str(prompt), answer)
+            if self._memory.setdefault(f"spans of {answer}", spans) != spans:
                 raise self._error(
                     "cuts the answer into other tokens if the prompt before it is another one: end "
                     "the prompt with a line break"
@@ -457,33 +409,33 @@ class ServerModel:
 
     def token_spans(self, answer: str) -> Spans:
         """Where the tokens of an answer begin and end in it; a request if it was not scored yet."""
-        if answer not in self._memory.spans:
+        if f"spans of {answer}" not in self._memory:
             self.token_log_probs(["."], answer)
-        return self._memory.spans[answer]
+        spans: Spans = self._memory[f"spans of {answer}"]
+        return spans
 
-    def _find_way(self) -> _Way:
+    def _find_way(self) -> tuple[str, bool]:
         """What the server supports, found by the first call; other threads wait for it."""
-        memory = self._memory
-        with memory.lock:
-            if not memory.model:
-                memory.model = self.model or self._only_model()
-            for way in () if memory.way else _WAYS:
+        known = self._memory
+        with _PROBING:
+            if "model" not in known:
+                known["model"] = self.model or self._only_model()
+            for form, scores in () if "way" in known else _WAYS:
                 try:
-                    if way.scores:
-                        self._score(way, "Say yes.\n", "yes")
+                    if scores:
+                        self._score(form, "Say yes.\n", "yes")
                     else:
-                        self._ask_prompt(way, "Say yes.", max_tokens=1)
+                        self._ask_prompt(form, "Say yes.", max_tokens=1)
                 except ServerError as error:
-                    if error.status not in _UNSUPPORTED or way == _WAYS[-1]:
+                    if error.status not in _UNSUPPORTED or (form, scores) == _WAYS[-1]:
                         raise
                 else:
-                    memory.way = way
+                    known["way"] = form, scores
                     break
-            assert memory.way is not None
-            return memory.way
+        way: tuple[str, bool] = known["way"]
+        return way
 
     def _only_model(self) -> str:
-        """The name of the only model on the server."""
         entries = _find(self._ask("/models"), "data", kind=list) or []
         names = [str(_find(entry, "id")) for entry in entries]
         if len(names) != 1:
@@ -494,20 +446,8 @@ class ServerModel:
             )
         return names[0]
 
-    def _text(self, way: _Way, prompt: str) -> str:
-        """The model's answer to one prompt."""
-        most, temperature = self.max_new_tokens, self.temperature
-        reply = self._ask_prompt(way, prompt, max_tokens=most, temperature=temperature)
-        place = ("message", "content") if way.chat else ("text",)
-        text = _find(reply, "choices", 0, *place, kind=str)
-        if text is None:
-            reason = _short(_find(reply, "choices", 0, "finish_reason"))
-            raise self._error(f"returned no text (reason: {reason})", retry_after=0)
-        return str(text)
-
-    def _score(self, way: _Way, prompt: str, answer: str) -> tuple[Spans, FloatArray]:
-        """The tokens of an answer and their log probabilities, given one prompt."""
-        reply = self._ask_prompt(way, prompt, answer, max_tokens=1, prompt_logprobs=0)
+    def _score(self, form: str, prompt: str, answer: str) -> tuple[Spans, FloatArray]:
+        reply = self._ask_prompt(form, prompt, answer, max_tokens=1, prompt_logprobs=0)
         entries = [
             next(iter(entry.values()), None) if isinstance(entry, dict) else None
             for entry in _find(reply, "prompt_logprobs", kind=list)
@@ -527,14 +467,15 @@ class ServerModel:
                 )
         return spans, np.minimum(np.array(logs, dtype=np.float64), 0.0)
 
-    def _ask_prompt(self, way: _Way, prompt: str, answer: str = "", **settings: Any) -> Any:
+    def _ask_prompt(self, form: str, prompt: str, answer: str = "", **settings: Any) -> Any:
         """The reply to a prompt, and the beginning of an answer to it, with one choice."""
         body: dict[str, Any] = {"temperature": 0.0, **settings}
-        if way.chat:
-            body["messages"], path = [{"role": "user", "content": prompt}], "/chat/completions"
+        path = "/chat/completions" if form == "chat" else "/completions"
+        if form == "text":
+            body["prompt"] = prompt + answer
         else:
-            body["prompt"], path = prompt + answer, "/completions"
-        if way.chat and answer:
+            body["messages"] = [{"role": "user", "content": prompt}]
+        if form == "chat" and answer:
             body["messages"].append({"role": "assistant", "content": answer})
             body |= {"add_generation_prompt": False, "continue_final_message": True}
         reply = self._ask(path, body)
@@ -552,7 +493,7 @@ class ServerModel:
         """
         data = None
         if body is not None:
-            fields = {"model": self._memory.model, **body, **(self.options or {})}
+            fields = {"model": self._memory.get("model"), **body, **(self.options or {})}
             fields = {name: value for name, value in fields.items() if value is not None}
             data = json.dumps(fields).encode()
         try:
@@ -564,7 +505,6 @@ class ServerModel:
         return found
 
     def _error(self, words: str, *, retry_after: float = math.inf, status: int = 0) -> ServerError:
-        """What is wrong with the server; by default another try would not help."""
         message = f"The server at {self.url} {words}."
         return ServerError(message, retry_after=retry_after, status=status)
 
@@ -576,7 +516,8 @@ class ServerModel:
         headers = {"Content-Type": "application/json", "User-Agent": "eblime"}
         if key := self._key():
             headers["Authorization"] = f"Bearer {key}"
-        clean = partial(_without, secrets=_secrets(key))
+        secrets = [key, quote(key, safe=""), base64.b64encode(key.encode()).decode().rstrip("=")]
+        clean = partial(_without, secrets=secrets if len(key) >= _SHORTEST_SECRET else [])
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers)
         try:
             status, reason, pause, raw = _exchange(request, self.timeout)
@@ -596,7 +537,6 @@ class ServerModel:
         return content
 
     def _refusal(self, status: int, content: Any, reason: str, pause: str | None) -> ServerError:
-        """The error of a reply with a status that does not mean success."""
         content = _find(content, "error") or content
         text = _short(_find(content, "message") or content or reason).rstrip(". ")
         wait, message = _seconds(pause), f"refused with status {status}"
@@ -658,22 +598,13 @@ def _find(reply: Any, *path: str | int, kind: type = object) -> Any:
 
 
 def _short(text: Any) -> str:
-    """What a server sent, for a message."""
     return printable(text)[:_LONGEST_ERROR]
 
 
 def _is_this_computer(host: str) -> bool:
-    """Whether a host name or address is that of the computer itself."""
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
-
-
-def _secrets(key: str) -> list[str]:
-    """The key, also as it is in an address and in base64; none if it is too short to be secret."""
-    if len(key) < _SHORTEST_SECRET:
-        return []
-    return [key, quote(key, safe=""), base64.b64encode(key.encode()).decode().rstrip("=")]
 
 
 def _without(value: Any, secrets: Sequence[str]) -> Any:
@@ -689,12 +620,8 @@ def _without(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def _seconds(header: str | None) -> float:
-    """The seconds of a `Retry-After`, which has seconds or a date; 0 if it has neither."""
     with suppress(ValueError):
         return max(0.0, float(header or 0))
-    with suppress(ValueError, TypeError):
-        there = parsedate_to_datetime(str(header))
-        return max(0.0, (there - datetime.now(timezone.utc)).total_seconds())
     return 0.0
 
 

@@ -109,7 +109,6 @@ class AnswerScore:
 
 
 def _members(tokens: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> BoolArray:
-    """Which tokens of an answer are in which of its parts; all are in the first, the whole."""
     starts, ends = np.array(tokens).reshape(-1, 2).T
     found = np.array([(starts < end) & (ends > start) for start, end in spans])
     found[0] = True
@@ -120,7 +119,6 @@ def _members(tokens: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
 
 
 def _nearest(compare: Callable[[str, str], float], new: str, part: str) -> float:
-    """The similarity of a part of the answer to the most similar sentence of a new answer."""
     return max(float(compare(sentence, part)) for sentence in re.split(r"(?<=[.!?])\s+", new))
 
 

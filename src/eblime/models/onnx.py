@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,9 +44,9 @@ class OnnxModel:
         with several other outputs needs a name.
     reader
         As for `TorchModel`; it gets all outputs by name, or that of `output` alone.
-    file
-        Path, times, size and inode of the file that `load` opened; None for a session. A cache of
-        answers recognises the model by the bytes of this file.
+    digest
+        Of the bytes of the file that `load` opened, by which a cache of answers recognises it; None
+        for a session, and for a file that may have parts in others.
 
     Examples
     --------
@@ -76,13 +77,12 @@ class OnnxModel:
     activation: Literal["none", "softmax", "sigmoid"] = "none"
     output: str | None = None
     reader: Callable[[Any, int], Any] | None = None
-    file: tuple[Any, ...] | None = None
+    digest: str | None = None
     needs_softmax: NeedsSoftmax = field(
         default_factory=NeedsSoftmax, init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        """Refuse an unknown activation or output."""
         check_choice("activation", self.activation, ("none", "softmax", "sigmoid"))
         if not callable(getattr(self.session, "get_inputs", None)):
             raise TypeError(
@@ -101,7 +101,6 @@ class OnnxModel:
             )
 
     def _names(self) -> list[str]:
-        """The outputs to compute: the chosen one; else the default, or all for a reader."""
         known = [output.name for output in self.session.get_outputs()]
         chosen = self.output or (None if self.reader else default_output(known))
         return [str(chosen)] if chosen else known
@@ -120,18 +119,22 @@ class OnnxModel:
         if not isinstance(source, (str, os.PathLike)):
             return cls(session=source, **settings)
         onnxruntime = import_extra("onnxruntime", "onnx")
-        path = os.fspath(source)
-        if not os.path.isfile(path):  # noqa: PTH113  any kind of path
+        path = Path(source)
+        if not path.is_file():
             raise FileNotFoundError(
-                f"`model` must be the path of an ONNX file; {path!r} does not exist."
+                f"`model` must be the path of an ONNX file; {str(path)!r} does not exist."
             )
+        content = path.read_bytes()
+        # tensors in other files have a "location"; they are found beside a path
+        whole = path.suffix == ".onnx" and b"location" not in content
         options = onnxruntime.SessionOptions()
         if os.environ.get("EBLIME_THREADS"):  # set in worker processes, which share the cores
             options.intra_op_num_threads = int(os.environ["EBLIME_THREADS"])
         providers = onnxruntime.get_available_providers()  # 1.16 does not choose by itself
-        file = stamp_of(path)  # before it is read
-        session = onnxruntime.InferenceSession(path, options, providers=providers)
-        return cls(session=session, file=file, **settings)
+        opened = content if whole else str(path)
+        session = onnxruntime.InferenceSession(opened, options, providers=providers)
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest() if whole else None
+        return cls(session=session, digest=digest, **settings)
 
     @property
     def scales_uint8(self) -> bool:
@@ -191,11 +194,3 @@ def fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
         not isinstance(want, int) or have == want
         for have, want in zip(given[1:], wanted[1:], strict=True)
     )
-
-
-def stamp_of(path: str | os.PathLike[str]) -> tuple[Any, ...]:
-    """The path of a file, and what changes when the file does."""
-    file = Path(os.fsdecode(path)).absolute()
-    about = file.stat()
-    times = (about.st_mtime_ns, about.st_ctime_ns)
-    return (str(file), *times, about.st_size, about.st_ino, about.st_dev)

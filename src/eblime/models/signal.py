@@ -76,7 +76,6 @@ class SignalModel:
         ) from (failures[0][1] if failures else None)
 
     def _candidates(self, batch: NDArray[Any]) -> list[str]:
-        """Layouts to try for a batch, the most likely one first."""
         flat_first = batch.ndim == 2 and not isinstance(self.model, TorchModel)
         order = ["flat", "first", "last"] if flat_first else ["first", "flat", "last"]
         if isinstance(self.model, OnnxModel):

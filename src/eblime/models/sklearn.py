@@ -101,12 +101,10 @@ def clusters(model: Any) -> list[Any] | None:
 
 
 def _indicators(found: NDArray[Any], classes: Sequence[Any]) -> NDArray[Any]:
-    """Score 1 for the predicted class and 0 for the others."""
     return np.stack([found == name for name in classes], axis=1).astype(np.float64)
 
 
 def _estimator_type(model: Any) -> str | None:
-    """What an estimator declares itself to be, by scikit-learn's conventions."""
     try:
         tags = getattr(model, "__sklearn_tags__", None)
         declared = tags().estimator_type if tags else getattr(model, "_estimator_type", None)
@@ -142,7 +140,6 @@ def output_names(model: Any) -> list[str] | dict[int, str] | None:
 
 
 def _hugging_face_names(model: Any) -> dict[int, str] | None:
-    """The names in `config.id2label`."""
     inner = getattr(model, "module", getattr(model, "pipeline", model))  # inside our own adapters
     for holder in (inner, getattr(inner, "model", None)):  # a pipeline has its network in `model`
         names = getattr(getattr(holder, "config", None), "id2label", None)

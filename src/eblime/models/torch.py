@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +32,8 @@ class TorchModel:
     """A `torch.nn.Module` that classifies or scores images, signals or volumes.
 
     The network runs in eval mode and without gradients; its mode and memory layout are restored
-    afterwards, also after an error or Ctrl-C. Threads may share a network: one lock per module
-    makes them explain one after the other. Do not train it in another thread at the same time.
+    afterwards, also after an error or Ctrl-C. Threads take turns: one network of a process runs at
+    a time. Do not train it in another thread at the same time.
 
     Parameters
     ----------
@@ -96,7 +95,6 @@ class TorchModel:
     )
 
     def __post_init__(self) -> None:
-        """Refuse an unknown activation or device, and objects that are not networks."""
         check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
         if not isinstance(self.module, import_torch().nn.Module):
             kind = type(self.module).__name__
@@ -134,10 +132,7 @@ class TorchModel:
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
-        """Send a scene to the device, and score its masks there.
-
-        The module is locked until the context ends; other threads wait.
-        """
+        """Send a scene to the device, and score its masks there; other threads wait."""
         with evaluation(self.module, self.device, autocast=self.autocast) as device:
             yield TorchScorer(
                 model=self,
@@ -161,11 +156,11 @@ class TorchModel:
 def evaluation(module: Any, device: str = "auto", *, autocast: bool = False) -> Iterator[Any]:
     """Set eval mode and turn gradients off, on the right device; restore the mode on exit.
 
-    Yields the device. The module is locked until the context ends; other threads wait.
+    Yields the device. Other threads wait until the context ends; a thread may enter twice.
     """
     import torch
 
-    with lock_module(module):
+    with _lock:
         first = next(module.parameters(), None)
         home = torch.device("cpu") if first is None else first.device
         there = home if device == "auto" else _device(device, used=True)
@@ -218,14 +213,12 @@ def _in_precision(module: Any, images: Any) -> Any:
 
 
 def _to_tensor(array: NDArray[Any]) -> Any:
-    """An array as a tensor, without a copy if PyTorch can share the memory."""
     import torch
 
     return torch.from_numpy(np.require(array, requirements=["C", "W"]))
 
 
 def _has_3d_weights(module: Any) -> bool:
-    """Whether a network has weights of five axes, those of convolutions of volumes."""
     from torch.nn.parameter import is_lazy
 
     return any(not is_lazy(weight) and weight.dim() > 4 for weight in module.parameters())
@@ -314,10 +307,14 @@ class TorchScorer:
                 raise
             scores = self.model.score(images.contiguous())
             self.layout = torch.contiguous_format  # which a network with `view` needs
-        return ScoresOnTheWay.send(scores) if self.overlaps else scores.cpu().numpy()
+        if not self.overlaps:
+            return scores.cpu().numpy()
+        copy = torch.empty(scores.shape, dtype=scores.dtype, pin_memory=True)
+        copy.copy_(scores, non_blocking=True)
+        return ScoresOnTheWay(copy, torch.cuda.current_stream(self.device).record_event())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ScoresOnTheWay:
     """Scores that a GPU copies to main memory when it has computed them.
 
@@ -328,56 +325,19 @@ class ScoresOnTheWay:
     scores: torch.Tensor  # in pinned memory
     ready: torch.cuda.Event
 
-    @classmethod
-    def send(cls, scores: torch.Tensor) -> ScoresOnTheWay:
-        """Begin to copy scores from the GPU."""
-        import torch
-
-        copy = torch.empty(scores.shape, dtype=scores.dtype, pin_memory=True)
-        copy.copy_(scores, non_blocking=True)
-        return cls(scores=copy, ready=torch.cuda.current_stream(scores.device).record_event())
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, outputs)."""
-        return tuple(self.scores.shape)
-
-    def __getitem__(self, key: Any) -> NDArray[Any]:
-        """Some scores, when they have arrived."""
-        some: NDArray[Any] = np.asarray(self)[key]
-        return some
-
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
         """All scores, when they have arrived."""
         self.ready.synchronize()
         return np.asarray(self.scores.numpy(), *args, **options)
 
 
-_guard = threading.Lock()
-_locks: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
-
-
-@contextmanager
-def lock_module(module: Any) -> Iterator[None]:
-    """Hold the locks of a module and its submodules: one thread at a time may change them.
-
-    Two networks that share a submodule, such as a backbone, exclude each other too. The locks are
-    taken in the order of the submodules' ids, so two threads cannot wait for each other. A thread
-    may enter twice.
-    """
-    parts = sorted(module.modules(), key=id)
-    with _guard:
-        locks = [_locks.setdefault(part, threading.RLock()) for part in parts]
-    with ExitStack() as held:
-        for lock in locks:
-            held.enter_context(lock)
-        yield
+_lock = threading.RLock()  # networks may share submodules, whose mode changes
 
 
 def _reset() -> None:
-    """Start without locks in a forked child: the threads that held them do not exist there."""
-    global _guard, _locks
-    _guard, _locks = threading.Lock(), WeakKeyDictionary()
+    """Start with a free lock in a forked child: the thread that held it does not exist there."""
+    global _lock
+    _lock = threading.RLock()
 
 
 at_fork(after_in_child=_reset)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_count, check_level
-from eblime._types import FloatArray, IntArray
+from eblime._types import IntArray
 from eblime.methods.regression import fit_each
 from eblime.plot.style import (
-    AGAINST,
     COLOURS,
     FAVOUR,
     INK,
@@ -29,7 +28,6 @@ from eblime.plot.style import (
     title,
 )
 from eblime.posterior import Posterior
-from eblime.protocols import Method
 from eblime.results.explanation import Explanation
 from eblime.results.indices import own_width, posteriors_by_width
 
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 
     from eblime.measures import DetectionCurve
 
-_MANY_SIZES = 24  # of flaws: more are drawn in groups
 _PALETTE = (*COLOURS, INK, NEUTRAL)  # of several explanations, which also differ in shape
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
@@ -56,17 +53,12 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     >>> ax.get_yticklabels()[-1].get_text()  # the most important feature is on top
     "word 'three'"
     """
-    check_count("top", top)
-    post = explanation.posterior
-    order = post.order()[:top][::-1]
-    shown = post.select(order)
-    wide, narrow, mean = shown.interval(0.95), shown.interval(0.5), shown.mean
-    drawn = feature_axes(ax, explanation, order)
-    for row, (outer, inner, centre) in enumerate(zip(wide, narrow, mean, strict=True)):
-        colour = FAVOUR if outer[0] > 0 else AGAINST if outer[1] < 0 else NEUTRAL
-        drawn.hlines(row, *outer, color=colour, linewidth=1.6)
-        drawn.hlines(row, *inner, color=colour, linewidth=5)
-        drawn.plot(centre, row, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
+    drawn, order, post = _ranked(explanation, top, ax)
+    rows, (low, high) = range(len(order)), (ends := post.interval(0.95)).T
+    colours = [sign_colour(sign) for sign in np.where(low > 0, 1, np.where(high < 0, -1, 0))]
+    drawn.hlines(rows, *ends.T, color=colours, linewidth=1.6)
+    drawn.hlines(rows, *post.interval(0.5).T, color=colours, linewidth=5)
+    drawn.plot(post.mean, rows, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
     drawn.set_xlabel(axis_label(explanation, "(bars: 50 % and 95 %)"))
     return _finish(drawn, explanation)
 
@@ -82,11 +74,8 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     >>> ax.get_yticklabels()[-1].get_text()  # the most important feature is on top
     "word 'three'"
     """
-    check_count("top", top)
-    mean, order = explanation.posterior.mean, explanation.posterior.order()[:top][::-1]
-    drawn = feature_axes(ax, explanation, order)
-    colours = [FAVOUR if mean[j] > 0 else AGAINST for j in order]
-    drawn.barh(range(len(order)), mean[order], color=colours, height=0.6)
+    drawn, order, post = _ranked(explanation, top, ax)
+    drawn.barh(range(len(order)), post.mean, color=list(map(sign_colour, post.mean)), height=0.6)
     drawn.set_xlabel(axis_label(explanation))
     return _finish(drawn, explanation)
 
@@ -106,16 +95,11 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     """
     scene: Any = explanation.scene
     needs_domain(explanation, "tabular", 'plot("values")')
-    check_count("top", top)
-    post = explanation.posterior
-    order = post.order()[:top][::-1]
-    mean, rows = post.mean[order], np.arange(len(order))
-    drawn = feature_axes(ax, explanation, order, width=7.2, row=0.34)
-    colours = [FAVOUR if value > 0 else AGAINST for value in mean]
-    drawn.barh(rows, mean, color=colours, height=0.62, alpha=0.85)
+    drawn, order, post = _ranked(explanation, top, ax, width=7.2, row=0.34)
+    rows, colours = range(len(order)), list(map(sign_colour, post.mean))
+    drawn.barh(rows, post.mean, color=colours, height=0.62, alpha=0.85)
     if post.has_spread:
-        ends = post.select(order).interval()
-        drawn.hlines(rows, ends[:, 0], ends[:, 1], color=INK, linewidth=1.6)
+        drawn.hlines(rows, *post.interval().T, color=INK, linewidth=1.6)
     names = [str(explanation.features[j]) for j in order]
     values = [str(scene.values[j]) for j in order]
     beside = drawn.secondary_yaxis("right")
@@ -125,6 +109,15 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     beside.spines["right"].set_visible(False)
     drawn.set_xlabel(axis_label(explanation, "(whiskers: 95 %)" if post.has_spread else ""))
     return _finish(drawn, explanation)
+
+
+def _ranked(
+    explanation: Explanation, top: int, ax: Axes | None, **sizes: float
+) -> tuple[Axes, IntArray, Posterior]:
+    """Axes with a row for each of the `top` features, their order from below, and their law."""
+    check_count("top", top)
+    order = explanation.posterior.order()[:top][::-1]
+    return feature_axes(ax, explanation, order, **sizes), order, explanation.posterior.select(order)
 
 
 def compare(
@@ -183,9 +176,7 @@ def side_by_side(
             drawn.hlines(rows, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
         drawn.plot(mean, rows, marker, color=colour, markersize=5, label=caption(name))
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
-    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-    where = beside if len(entries) > 2 else {"loc": "best"}
-    drawn.legend(frameon=False, fontsize="small", **where)
+    legend_below(drawn)
     labels = dict.fromkeys(caption(entry.label, 30) for entry in entries)
     drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")
     clean(drawn)
@@ -228,9 +219,7 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
         drawn.plot(x[:, j], height[:, j], style, color=colour, alpha=shade, label=name)
         drawn.fill_between(x[:, j], height[:, j], color=colour, alpha=0.12 * shade, linewidth=0)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set_ylim(bottom=0)
-    drawn.set_xlabel(axis_label(explanation))
-    drawn.set_ylabel("posterior density")
+    drawn.set(ylim=(0, None), xlabel=axis_label(explanation), ylabel="posterior density")
     legend_below(drawn)
     return _finish(drawn, explanation)
 
@@ -293,19 +282,16 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     drawn.axvline(middle, color=FAVOUR, linewidth=1.2, label=f"median {middle:.2g}")
     drawn.axvline(1, color=NEUTRAL, linestyle="--", linewidth=1.2, label="1, as in BayesLIME")
     log_ticks(drawn)
-    drawn.set_xlabel("ridge parameter λ")
-    drawn.set_ylabel("density of log λ")
+    drawn.set(xlabel="ridge parameter λ", ylabel="density of log λ")
     drawn.legend(frameon=False, fontsize="small")
     return _finish(drawn, explanation)
 
 
-def convergence(
-    explanation: Explanation, *, top: int = 4, method: Method | None = None, ax: Axes | None = None
-) -> Axes:
+def convergence(explanation: Explanation, *, top: int = 4, ax: Axes | None = None) -> Axes:
     """How the 95 % intervals of the leading features narrow as masks are added, in their order.
 
-    The explanation's own method is fitted to more and more of the answers; `method` takes another
-    one. A point estimate is drawn as lines without intervals.
+    The explanation's method is fitted to more and more of the answers. A point estimate is drawn as
+    lines without intervals.
 
     Examples
     --------
@@ -314,60 +300,49 @@ def convergence(
     >>> eblime.plot.convergence(e).get_xlabel()
     'number of masks'
     """
-    check_count("top", top)
-    order = explanation.posterior.order()[:top]
-    counts, fitted = _refits(explanation, method)
-    drawn = axes(ax, (6.4, 3.6))
-    ends = _bands(drawn, explanation, counts, fitted, order)
-    for rank, j in enumerate(order):
-        colour = COLOURS[rank % len(COLOURS)]
-        drawn.plot(counts[-1], fitted[-1].mean[j], "o", color=colour, markersize=4)
-        if ends is not None:
-            drawn.vlines(counts[-1], *ends[-1, j], color=colour, alpha=0.5)
-    log_ticks(drawn)
+    level = "(95 %)" if explanation.posterior.has_spread else ""
+    drawn = _along(explanation, *_refits(explanation), top, ax, level=level, marker="o")
     drawn.set_xlabel("number of masks")
-    level = "" if ends is None else "(95 %)"
-    drawn.set_ylabel(axis_label(explanation, level, longest=30))
-    legend_below(drawn)
     return _finish(drawn, explanation)
 
 
-def _bands(
-    drawn: Axes,
+def _along(
     explanation: Explanation,
     x: Sequence[float] | IntArray,
     fitted: Sequence[Posterior],
-    order: IntArray,
+    top: int,
+    ax: Axes | None,
+    *,
+    level: str,
     prob: float = 0.95,
-) -> FloatArray | None:
-    """Means of some features along x, with their intervals as bands.
-
-    Returns the intervals, (x, p, 2), or None for point estimates.
-    """
+    marker: str = "",
+) -> Axes:
+    """Means of the leading features along x, with their intervals as bands."""
+    check_count("top", top)
+    drawn, means = axes(ax, (6.4, 3.7)), np.array([post.mean for post in fitted])
     ends = np.array([post.interval(prob) for post in fitted]) if fitted[-1].has_spread else None
-    for rank, j in enumerate(order):
+    for rank, j in enumerate(explanation.posterior.order()[:top]):
         colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
         if ends is not None:
             drawn.fill_between(x, *ends[:, j].T, color=colour, alpha=0.25, linewidth=0)
         name = caption(explanation.features[j], 24)
-        drawn.plot(x, [post.mean[j] for post in fitted], style, color=colour, label=name)
+        drawn.plot(x, means[:, j], style + marker, color=colour, markersize=3, label=name)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
-    return ends
+    log_ticks(drawn)
+    drawn.set_ylabel(axis_label(explanation, level, longest=30))
+    legend_below(drawn)
+    return drawn
 
 
-def _refits(explanation: Explanation, method: Method | None) -> tuple[IntArray, list[Posterior]]:
-    """Numbers of masks, and the method fitted to that many of the answers.
-
-    The last fit of the explanation's own method is the explanation itself.
-    """
-    rows = np.flatnonzero(explanation.weights > 0)
+def _refits(explanation: Explanation) -> tuple[IntArray, list[Posterior]]:
+    """Numbers of masks, and the method fitted to that many; the last is the explanation itself."""
+    rows, rng = np.flatnonzero(explanation.weights > 0), np.random.default_rng(0)
     if explanation.exhaustive:  # all masks in counting order: shuffle them
         rows = np.random.default_rng(0).permutation(rows)
     counts = np.unique(np.geomspace(min(len(rows), 20), len(rows), 12).astype(int))
-    rng, chosen = np.random.default_rng(0), explanation.method if method is None else method
-    wanted = counts[:-1] if method is None else counts
-    fitted = [fit_each(chosen, rng, [explanation.answers.take(rows[:n])])[0] for n in wanted]
-    return counts, [*fitted, explanation.posterior] if method is None else fitted
+    some = [explanation.answers.take(rows[:n]) for n in counts[:-1]]
+    fitted = [fit_each(explanation.method, rng, [answers])[0] for answers in some]
+    return counts, [*fitted, explanation.posterior]
 
 
 _WIDTHS, _RANGE = 21, 4.0  # from a quarter of the width used to four times it
@@ -408,20 +383,14 @@ def by_width(
     >>> ax.get_xlabel()
     'width of the kernel'
     """
-    check_count("top", top)
     level, used = check_level("prob", prob), own_width(explanation)
     if widths is None:
         widths = np.geomspace(used / _RANGE, used * _RANGE, _WIDTHS).tolist()
     widths = np.sort(np.asarray(widths, dtype=float)).tolist()
-    fitted = posteriors_by_width(explanation, widths)
-    order = explanation.posterior.order()[:top]
-    drawn = axes(ax, (6.4, 3.8))
-    _bands(drawn, explanation, widths, fitted, order, level)
+    fitted, words = posteriors_by_width(explanation, widths), f"({100 * level:g} %)"
+    drawn = _along(explanation, widths, fitted, top, ax, level=words, prob=level)
     drawn.axvline(used, color=NEUTRAL, linestyle="--", linewidth=1.2, label=f"{used:.3g}, used")
-    drawn.set_xlim(widths[0], widths[-1])
-    log_ticks(drawn)
-    drawn.set_xlabel("width of the kernel")
-    drawn.set_ylabel(axis_label(explanation, f"({100 * level:g} %)", longest=30))
+    drawn.set(xlim=(widths[0], widths[-1]), xlabel="width of the kernel")
     legend_below(drawn)
     return _finish(drawn, explanation)
 
@@ -435,9 +404,8 @@ def detection(
 ) -> Axes:
     """Probability of detection against size, its bounds, and the share found at each size.
 
-    Lines go down from .9 at a90 and, dashed, at a90/95. With more than 24 sizes, the points are
-    shares of ten groups of about as many flaws. Several curves can share axes, each with its own
-    label and colour.
+    Lines go down from .9 at a90 and, dashed, at a90/95. Several curves can share axes, each with
+    its own label and colour.
 
     Examples
     --------
@@ -455,27 +423,17 @@ def detection(
     name = f"{caption(label)}: " * bool(label)
     drawn.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
     drawn.plot(at, middle, color=colour, linewidth=2, label=f"{name}a90 = {named[0]}")
-    many = len(curve.sizes) > _MANY_SIZES
-    groups = (np.cumsum(curve.counts) - 1) * 10 // curve.counts.sum()
-    groups = groups if many else np.arange(len(curve.sizes))
-    flaws, hits = (np.bincount(groups, count) for count in (curve.counts, curve.found))
-    where = np.exp(np.bincount(groups, curve.counts * np.log(curve.sizes)) / np.maximum(flaws, 1))
-    kept = flaws > 0
-    drawn.plot(where[kept], hits[kept] / flaws[kept], "o", color=colour, markersize=4, alpha=0.6)
-    ends: dict[str, Any] = {"linewidth": 1.2, "color": colour}
-    if curve.a90 <= last:
-        drawn.vlines(curve.a90, 0, 0.9, **ends)
-    bound = f"{name}a90/95 = {named[1]}"
-    drawn.plot(
-        [min(curve.a90_95, last)] * 2, [0, 0.9 * (curve.a90_95 <= last)], "--", label=bound, **ends
+    shares = curve.found / curve.counts
+    drawn.plot(curve.sizes, shares, "o", color=colour, markersize=4, alpha=0.6)
+    lines = zip(
+        (curve.a90, curve.a90_95), ("-", "--"), ("", f"{name}a90/95 = {named[1]}"), strict=True
     )
+    for size, style, words in lines:
+        ends = ([size] * 2, [0, 0.9]) if size <= last else ([last], [0])
+        drawn.plot(*ends, style, color=colour, linewidth=1.2, label=words)
     drawn.axhline(0.9, color=NEUTRAL, linewidth=0.8, zorder=0)
-    drawn.set_ylim(-0.03, 1.03)
-    drawn.set_xlabel("size")
-    drawn.set_ylabel("probability of detection")
+    drawn.set(ylim=(-0.03, 1.03), xlabel="size", ylabel="probability of detection")
     log_ticks(drawn)
-    drawn.legend(
-        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
-    )
+    legend_below(drawn)
     clean(drawn)
     return drawn

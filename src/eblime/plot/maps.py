@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice, check_count
-from eblime._types import FloatArray, IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.plot.style import (
     INK,
     MARK,
+    STRONGEST,
     axes,
     caption,
     diverging,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 NUMBERED = 15  # superpixels with their number on the map, as many as `intervals` lists
-_STRONGEST = 0.75  # opacity of the colour over the largest importance
 _UNRELIABLE = 0.2  # R^2 below which a map says so
 
 
@@ -87,19 +87,14 @@ def importance_map(
     check_choice("of", of, ("importance", "mean", "uncertainty", "variance", "sign", "top_k"))
     check_count("top", top)
     drawing, post = canvas(explanation), explanation.posterior
-    order, shares = post.order(), signed_shares(explanation)
-    title, below = f"top {min(top, len(order))}", remarks(explanation)
-    if of != "importance":
-        values, title, ends, label = _numbers_of(post, of, top)
-    drawn = axes(ax, drawing.size)
-    if of == "importance":
-        drawing.show(drawn, painted(drawing, shares, order[:top]))
-        for j in order[:top]:
-            drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
-        most = float(np.abs(post.mean).max()) or 1.0
-        sign_bar(drawn, most, "importance", diverging(_STRONGEST))
-        below = remarks(explanation, order[:top])
+    order, drawn = post.order(), axes(ax, drawing.size)
+    marked = order[:top] if of == "importance" else None
+    if marked is not None:
+        title = f"top {len(marked)}"
+        overlay(drawn, drawing, signed_shares(explanation), marked)
+        sign_bar(drawn, post)
     else:  # the photo stays visible in grey
+        values, title, ends, label = _numbers_of(post, of, top)
         drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
         shown = np.ma.masked_invalid(values[drawing.labels])
         scale: Any = diverging() if of in ("mean", "sign") else "viridis"
@@ -107,9 +102,10 @@ def importance_map(
         drawing.show(drawn, drawing.edges())
         drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=label)
     if of in ("importance", "mean"):
-        _numbers(drawn, drawing, order, numbered, top if of == "importance" else 0)
-    if of == "top_k":
-        below.append("about the fit, not about what is there")
+        _numbers(drawn, drawing, order, numbered, 0 if marked is None else top)
+    below = remarks(explanation, marked) + ["about the fit, not about what is there"] * (
+        of == "top_k"
+    )
     return _finish(drawn, drawing, explanation, title, below)
 
 
@@ -132,16 +128,21 @@ def _numbers_of(
     return chance, f"P(among the top {top})", (0, 1), ""
 
 
-def painted(drawing: Canvas, shares: FloatArray, top: IntArray) -> FloatArray:
-    """The photo in faded grey; superpixels with a share coloured by it, (h, w, 3)."""
+def overlay(
+    drawn: Axes, drawing: Canvas, shares: FloatArray, top: IntArray, **settings: Any
+) -> None:
+    """Draw the photo in faded grey, and on it some superpixels in the colour of their share."""
     grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
     shown = 0.35 * grey + 0.65  # faded
     for j in top[shares[top] != 0]:
         inside = drawing.labels == j
-        strength = _STRONGEST * abs(shares[j])
-        tint = np.array(rgb(sign_colour(shares[j])))
-        shown[inside] = (1 - strength) * grey[inside] + strength * tint
-    return np.clip(shown, 0, 1)
+        strength = STRONGEST * abs(shares[j])
+        shown[inside] = (1 - strength) * grey[inside] + strength * np.array(
+            rgb(sign_colour(shares[j]))
+        )
+    drawing.show(drawn, np.clip(shown, 0, 1), **settings)
+    for j in top:
+        drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
 
 
 def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
@@ -169,32 +170,31 @@ def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: 
     for rank, j in enumerate(order[: max(numbered, top)]):
         size = "small" if rank < top or not top else "x-small"
         box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "alpha": 0.8, "linewidth": 0}
-        column, row = drawing.inside(int(j))
-        drawn.text(column, row, str(j), ha="center", va="center", fontsize=size, bbox=box)
+        if place := drawing.inside(int(j)):
+            drawn.text(*place, str(j), ha="center", va="center", fontsize=size, bbox=box)
 
 
-def _target(drawn: Axes, drawing: Canvas, explanation: Explanation) -> None:
-    """Draw the box or the region whose score is explained, dashed."""
+def target_mask(explanation: Explanation) -> BoolArray | None:
+    """The pixels of the box or the region whose score is explained; None without one."""
     scene: Any = explanation.scene
     if explanation.target >= len(scene.scores):
-        return
+        return None
     score = scene.scores[explanation.target]
-    style = {"linewidths": 2.0, "linestyles": "dashed"}
-    if score["kind"] == "box":
-        x0, y0, x1, y1 = (corner - 0.5 for corner in score["box"])
-        corners = [[(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]]
-        from matplotlib.collections import LineCollection
-
-        drawn.add_collection(LineCollection(corners, colors=MARK, zorder=4, **style))
-    else:
-        drawing.outline(drawn, drawing.reduce(score["mask"]) > 0, MARK, **style)
+    if score["kind"] == "region":
+        return np.asarray(score["mask"], dtype=bool)
+    inside = np.zeros(scene.labels.shape, dtype=bool)
+    x0, y0, x1, y1 = np.round(score["box"]).astype(int).clip(0)
+    inside[y0:y1, x0:x1] = True
+    return inside
 
 
 def _finish(
     drawn: Axes, drawing: Canvas, explanation: Explanation, title: str, below: Sequence[str]
 ) -> Axes:
     """Remove the ticks, show the whole image, set the title; in two lines above a narrow image."""
-    _target(drawn, drawing, explanation)
+    if (target := target_mask(explanation)) is not None:
+        style = {"linewidths": 2.0, "linestyles": "dashed"}
+        drawing.outline(drawn, drawing.reduce(target), MARK, **style)
     drawn.set_xticks([])
     drawn.set_yticks([])
     drawn.set_xlim(-0.5, drawing.width - 0.5)
@@ -227,17 +227,8 @@ class Canvas:
     photo: FloatArray  # (h, w, 3) in [0, 1]
     labels: NDArray[np.intp]  # (h, w)
     steps: tuple[int, int]  # rows and columns of the image per pixel of the canvas
-    full: NDArray[np.intp]  # (H, W) labels of the image itself
-
-    @property
-    def height(self) -> int:
-        """Rows of the image."""
-        return int(self.full.shape[0])
-
-    @property
-    def width(self) -> int:
-        """Columns of the image."""
-        return int(self.full.shape[1])
+    height: int  # of the image
+    width: int
 
     @property
     def size(self) -> tuple[float, float]:
@@ -251,46 +242,41 @@ class Canvas:
         """The photo in grey, (h, w)."""
         return np.asarray(self.photo.mean(axis=-1))
 
+    def extent(self, around: int = 0) -> tuple[float, float, float, float]:
+        """The ends of the canvas in the image, with some pixels of the canvas around it."""
+        (rows, columns), (down, across) = self.labels.shape, self.steps
+        left, top = -0.5 - around * across, -0.5 - around * down
+        return (left, (columns + around) * across - 0.5, (rows + around) * down - 0.5, top)
+
     def show(self, drawn: Axes, pixels: Any, **settings: Any) -> AxesImage:
         """Draw an array of the canvas' size in the coordinates of the image."""
-        rows, columns = self.labels.shape
-        extent = (-0.5, columns * self.steps[1] - 0.5, rows * self.steps[0] - 0.5, -0.5)
-        return drawn.imshow(pixels, extent=extent, **settings)
+        return drawn.imshow(pixels, extent=self.extent(), **settings)
 
     def edges(self) -> FloatArray:
         """White lines between superpixels, (h, w, 4)."""
         edges = np.zeros(self.labels.shape, dtype=bool)
         edges[:, 1:] |= self.labels[:, 1:] != self.labels[:, :-1]
         edges[1:] |= self.labels[1:] != self.labels[:-1]
-        line = np.zeros((*self.labels.shape, 4))
-        line[edges] = (1, 1, 1, 0.6)
-        return line
+        return edges[..., None] * np.array([1, 1, 1, 0.6])
 
     def reduce(self, pixels: NDArray[Any]) -> NDArray[Any]:
         """An array of the image's size at the resolution of the canvas."""
         (down, across), (rows, columns) = self.steps, self.photo.shape[:2]
         return pixels[down // 2 :: down, across // 2 :: across][:rows, :columns]
 
-    def outline(self, drawn: Axes, inside: NDArray[Any], colour: str, **style: Any) -> None:
+    def outline(self, drawn: Axes, inside: BoolArray, colour: str, **style: Any) -> None:
         """Draw the border of some pixels of the canvas, unless there are none."""
-        inside = np.pad(inside, 1)
-        if not inside.any():
-            return
-        down, across = (
-            step * (np.arange(-1, count + 1) + 0.5) - 0.5
-            for step, count in zip(self.steps, self.labels.shape, strict=True)
-        )
-        settings = {"linewidths": 1.6, **style}
-        drawn.contour(across, down, inside, levels=[0.5], colors=[colour], **settings)
+        if inside.any():
+            settings: Any = {"origin": "upper", "extent": self.extent(1), "linewidths": 1.6}
+            drawn.contour(np.pad(inside, 1), levels=[0.5], colors=[colour], **settings | style)
 
-    def inside(self, j: int) -> tuple[float, float]:
-        """Column and row of the image deepest inside a superpixel."""
+    def inside(self, j: int) -> tuple[float, float] | None:
+        """Column and row of the image deepest inside a superpixel; None if it is not drawn."""
         from scipy import ndimage
 
         inside = self.labels == j
         if not inside.any():  # smaller than a pixel of the canvas
-            row, column = np.argwhere(self.full == j)[0]
-            return float(column), float(row)
+            return None
         box = ndimage.find_objects(inside.astype(np.int8))[0]
         depth = ndimage.distance_transform_edt(np.pad(inside[box], 1))[1:-1, 1:-1]
         row, column = np.unravel_index(depth.argmax(), depth.shape)
@@ -305,12 +291,10 @@ def canvas(explanation: Explanation) -> Canvas:
     """The explained image, its longer side reduced to at most 1,000 pixels."""
     scene: Any = explanation.scene
     needs_domain(explanation, "image", "A map")
-    labels = np.asarray(scene.labels)
-    photo = np.asarray(scene.photo(_LONGEST))
-    down, across = (
-        full // small for full, small in zip(labels.shape, photo.shape[:2], strict=True)
-    )
-    found = Canvas(photo=photo, labels=labels, steps=(down, across), full=labels)
+    labels, photo = np.asarray(scene.labels), np.asarray(scene.photo(_LONGEST))
+    (height, width), (rows, columns) = labels.shape, photo.shape[:2]
+    steps = (height // rows, width // columns)
+    found = Canvas(photo=photo, labels=labels, steps=steps, height=height, width=width)
     return replace(found, labels=found.reduce(labels))
 
 
@@ -340,9 +324,7 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     mean, certain = mean[np.ix_(order, order)], certain[np.ix_(order, order)]
     size = 2.4 + 0.36 * len(order)
     drawn = axes(ax, (size + 1.2, size))
-    colours = diverging()
-    most = float(np.abs(mean).max()) or 1.0
-    shown = colours((mean / most + 1) / 2)
+    shown = diverging()((mean / (np.abs(post.mean).max() or 1.0) + 1) / 2)
     shown[..., :3] = 1 - (1 - shown[..., :3]) * certain[..., None]
     shown[np.diag_indices(len(order))] = (*rgb("#ECECEC"), 1.0)
     drawn.imshow(shown)
@@ -354,7 +336,7 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     drawn.set_xticks(range(len(order)), names, rotation=60, ha="right", rotation_mode="anchor")
     drawn.set_yticks(range(len(order)), names)
     drawn.tick_params(length=0, labelsize="small")
-    sign_bar(drawn, most, "interaction (faded: sign uncertain)", colours)
+    sign_bar(drawn, post, "interaction (faded: sign uncertain)", 1.0)
     what = f"{caption(interactions.label, 30)}: " if interactions.label else ""
     heading = f"{what}{post.estimand}\n{post.fit_label(2, 'R²')}, {post.n_masks} masks"
     drawn.set_title(heading, fontsize="medium", loc="left")

@@ -14,7 +14,7 @@ import numpy as np
 from eblime._checks import check_count
 from eblime._text import name_outputs
 from eblime._types import FloatArray
-from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, rgb
+from eblime.plot.style import INK, NEUTRAL, axes, caption, clean, rgb, sign_colour
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,9 +26,9 @@ _MOST = 1_500  # points per feature
 _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
 _UNUSED = 0.35  # opacity of a feature that may not be used, relative to others
 _ROOM = 0.4  # half of the height of a swarm
-_FEW = 12  # a column with at most so many numbers is drawn with one group of points for each
 _COLUMNS = ["label", "feature", "value", "bin", "mean", "sd", "low", "high", "prob_positive"]
 _COLUMNS += ["estimate", "se"]
+_FEW = 12  # numbers of a column that have places of their own, at most
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 
 
@@ -63,6 +63,8 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
     >>> ax.get_yticklabels()[-1].get_text()  # the most important column is on top
     'column 0'
     """
+    from matplotlib.cm import ScalarMappable
+
     check_count("top", top)
     rows = _rows(run, label)
     ranked = run.summary(by=None if label is None else "label")  # the most important first
@@ -73,7 +75,7 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
     for position, (feature, low) in enumerate(zip(order, ranked["low"], strict=True)):
         own = rows[rows["feature"] == feature]
         points = _thin(own)
-        height = position + _swarm(points["mean"].to_numpy(dtype=float) / width)
+        height = position + _swarm(points["mean"] / width)
         colours = _colours(points) * [1, 1, 1, 1.0 if low > 0 else _UNUSED]
         drawn.scatter(points["mean"], height, c=colours, s=12, linewidths=0)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
@@ -83,7 +85,9 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
     drawn.set_ylim(-0.7, len(order) - 0.3)
     note = "faint: uncertain" + "; grey name: may not be used" * bool((ranked["low"] <= 0).any())
     drawn.set_xlabel(f"{_axis_name(run, own)}\n({note})")
-    _value_bar(drawn)
+    bar = drawn.figure.colorbar(ScalarMappable(cmap="viridis"), ax=drawn, aspect=40, pad=0.02)
+    bar.set_ticks([0.0, 1.0], labels=["low", "high"])
+    bar.set_label("value of the column", labelpad=-12)
     clean(drawn)
     return drawn
 
@@ -93,8 +97,8 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
 
     The black lines are means over the rows of a bin or category, with their 95 % intervals as
     bands. They are least-squares estimates. The points are posterior means, which are shrunk
-    towards zero, so a line can lie beyond most of its points. Points of a category, or of a column
-    with few numbers, are spread sideways.
+    towards zero, so a line can lie beyond most of its points. Points of a category are spread
+    sideways.
 
     Parameters
     ----------
@@ -129,7 +133,12 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
     x, ticks, missing = _positions(rows)
     rows = rows.assign(x=x)
     drawn = axes(ax, (6.4, 4.0))
-    _points(drawn, _thin(rows))
+    points = _thin(rows)
+    signs = np.array([rgb(sign_colour(mean)) for mean in points["mean"]])
+    colours: Any = np.column_stack([signs, _certainty(points)])  # matplotlib allows no arrays
+    drawn.scatter(points["x"], points["mean"], c=colours, s=14, linewidths=0, zorder=3)
+    ends = points["low"], points["high"]  # NaN for a point estimate
+    drawn.vlines(points["x"], *ends, colors=colours * [1, 1, 1, 0.3], linewidth=0.8)
     _bin_means(drawn, rows)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_xlabel(caption(feature))
@@ -142,16 +151,6 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
     drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     clean(drawn)
     return drawn
-
-
-def _points(drawn: Axes, rows: pd.DataFrame) -> None:
-    """One point per row at its posterior mean, with its interval."""
-    sides = np.where(rows["mean"] > 0, 0, 1)
-    colours = np.column_stack([np.array([rgb(FAVOUR), rgb(AGAINST)])[sides], _certainty(rows)])
-    if rows["low"].notna().all():
-        faint: Any = colours * [1, 1, 1, 0.3]  # matplotlib's types do not allow arrays
-        drawn.vlines(rows["x"], rows["low"], rows["high"], colors=faint, linewidth=0.8)
-    drawn.scatter(rows["x"], rows["mean"], c=colours, s=14, linewidths=0, zorder=3)
 
 
 def _rows(run: Run, label: str | None) -> pd.DataFrame:
@@ -176,8 +175,7 @@ def _axis_name(run: Run, rows: pd.DataFrame) -> str:
 
 def _thin(rows: pd.DataFrame) -> pd.DataFrame:
     """At most 1,500 rows, spread evenly over the run."""
-    step = -(-len(rows) // _MOST)
-    return rows.iloc[::step]
+    return rows.iloc[:: -(-len(rows) // _MOST)]
 
 
 def _certainty(rows: pd.DataFrame) -> FloatArray:
@@ -191,15 +189,14 @@ def _colours(rows: pd.DataFrame) -> FloatArray:
     """Colour by the rank of the row's value, opacity by certainty, (n, 4)."""
     from matplotlib import colormaps
 
-    colours = np.tile([*rgb(NEUTRAL), 1.0], (len(rows), 1))
-    values = _numbers(rows)
+    colours, values = np.tile([*rgb(NEUTRAL), 1.0], (len(rows), 1)), _numbers(rows)
     if values is not None:
         known = values.notna().to_numpy()
-        ranks = values[known].rank(method="average").to_numpy(dtype=float)
+        ranks = values[known].rank().to_numpy()
         ranks = ranks - ranks.min()
         colours[known] = colormaps["viridis"](0.95 * ranks / max(ranks.max(), 1.0))
     colours[:, 3] = _certainty(rows)
-    return np.asarray(colours)
+    return colours
 
 
 def _numbers(rows: pd.DataFrame) -> pd.Series[float] | None:
@@ -213,40 +210,29 @@ def _numbers(rows: pd.DataFrame) -> pd.Series[float] | None:
 def _positions(rows: pd.DataFrame) -> tuple[FloatArray, dict[float, str], float | None]:
     """Where values are drawn, ticks that matplotlib does not set, and where missing values are.
 
-    A value is at the number itself, or at the number of its category; missing ones to the right.
+    A number is drawn at its value, and a missing one to the right. A category, or a number of a
+    column with few numbers, has a place of its own.
     """
-    import pandas as pd
-
+    values, names = _numbers(rows), rows["value"].fillna("missing").astype(str)
     spread = np.arange(len(rows)) * _GOLDEN % 1.0 - 0.5  # so that points do not hide each other
-    values = _numbers(rows)
-    if values is None:
-        named = pd.Categorical(rows["value"].astype(str))
-        ticks = {float(j): caption(name, 16) for j, name in enumerate(named.categories)}
-        return named.codes + 0.5 * spread, ticks, None
-    x: FloatArray = np.asarray(values, dtype=np.float64)
-    known, unknown = np.unique(x[~np.isnan(x)]), np.isnan(x)
-    span = float(np.ptp(known)) or 1.0
-    gap = float(np.diff(known).min()) if len(known) > 1 else span
-    ticks = {}
-    if len(known) <= _FEW and gap > span / 40:
-        ticks = {float(value): f"{value:g}" for value in known}
-        x = x + 0.5 * gap * spread
-    right = float(known[-1]) + max(0.08 * span, gap if ticks else 0.0)
-    x = np.where(unknown, right + 0.04 * span * spread, x)
-    return x, ticks, right if unknown.any() else None
+    if values is None or values.nunique() <= _FEW:
+        order = names.sort_values() if values is None else names[values.sort_values().index]
+        places = {name: float(j) for j, name in enumerate(dict.fromkeys(order))}
+        ticks = {j: caption(name, 16) for name, j in places.items()}
+        return names.map(places).to_numpy() + 0.5 * spread, ticks, None
+    x, unknown = values.to_numpy(dtype=float), values.isna().to_numpy()
+    low, high = np.nanmin(x), np.nanmax(x)
+    right = high + 0.08 * (high - low)
+    x = np.where(unknown, right + 0.4 * (right - high) * spread, x)
+    return x, {}, right if unknown.any() else None
 
 
-def _swarm(x: FloatArray) -> FloatArray:
+def _swarm(x: pd.Series[float]) -> FloatArray:
     """Heights that spread points with similar x, within +- 0.4."""
-    cells = np.round(x * 80).astype(int)
-    _, group, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    seen = np.zeros(len(counts), dtype=int)
-    height = np.empty(len(x))
-    for i, cell in enumerate(group):
-        rank = seen[cell]
-        height[i] = (1 if rank % 2 else -1) * ((rank + 1) // 2)
-        seen[cell] += 1
-    return height * min(0.06, _ROOM / max(float(np.abs(height).max()), 1.0))
+    cells = (80 * x).round()
+    rank = cells.groupby(cells).cumcount().to_numpy()
+    height = np.where(rank % 2, 1, -1) * ((rank + 1) // 2)
+    return np.asarray(height * min(0.06, _ROOM / max(np.abs(height).max(), 1.0)))
 
 
 def _bin_means(drawn: Axes, rows: pd.DataFrame) -> None:
@@ -264,13 +250,3 @@ def _bin_means(drawn: Axes, rows: pd.DataFrame) -> None:
         drawn.fill_between(ends, mean - reach, mean + reach, color=INK, alpha=0.25, linewidth=0)
         drawn.plot(ends, [mean, mean], color=INK, linewidth=1.6, zorder=4, label=label)
         label = ""  # one entry in the legend
-
-
-def _value_bar(drawn: Axes) -> None:
-    """The colours of low and high values."""
-    from matplotlib.cm import ScalarMappable
-
-    bar = drawn.figure.colorbar(ScalarMappable(cmap="viridis"), ax=drawn, aspect=40, pad=0.02)
-    bar.set_ticks([0.0, 1.0], labels=["low", "high"])
-    bar.set_label("value of the column", labelpad=-12)
-    bar.outline.set_visible(False)

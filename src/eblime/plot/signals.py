@@ -16,16 +16,16 @@ from eblime._types import FloatArray
 from eblime.plot.style import (
     INK,
     NEUTRAL,
+    STRONGEST,
     axes,
     caption,
     clean,
-    diverging,
     needs_domain,
-    picture_title,
     sign_bar,
     sign_colour,
     signed_shares,
     tick_shares,
+    title,
     uncertain,
 )
 from eblime.results.explanation import Explanation
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 CHANNELS = 12  # drawn at most
 _COLUMNS = 1000  # of a long signal: in each, a line from its least to its largest value
 _BOXES = 400  # of a channel
-_STRONGEST = 0.75  # opacity of the colour of the largest importance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -165,8 +164,7 @@ def signal_map(
     check_count("channels", channels)
     picture = picture_of(explanation, channels)
     shares, unsure = signed_shares(explanation), uncertain(explanation)
-    most = float(np.abs(explanation.posterior.mean).max()) or 1.0
-    drawn = axes(ax, _size(picture))
+    drawn = axes(ax, signal_size(explanation, channels))
     start, span = picture.ends[0], picture.ends[1] - picture.ends[0]
     n = len(picture.lanes)
     for k, lane in enumerate(picture.lanes):
@@ -190,22 +188,18 @@ def signal_map(
     drawn.set_yticks([at for at, _ in ticks], [text for _, text in ticks])
     drawn.tick_params(labelsize="small")
     clean(drawn)
-    sign_bar(drawn, most, "importance", diverging(_STRONGEST))
+    sign_bar(drawn, explanation.posterior)
     words = "green raises, orange lowers"
     words += "; hatched: the 95 % interval contains zero" * explanation.posterior.has_spread
-    picture_title(drawn, explanation, [words, picture.note])
+    title(drawn, explanation, words, picture.note)
     return drawn
 
 
-def signal_size(explanation: Explanation) -> tuple[float, float]:
+def signal_size(explanation: Explanation, channels: int = CHANNELS) -> tuple[float, float]:
     """The size in inches that `signal_map` needs for the signal."""
-    return _size(picture_of(explanation))
-
-
-def _size(picture: Picture) -> tuple[float, float]:
-    """The size in inches of that many lanes."""
-    high = 2.4 if picture.lanes[0].shades.size else 1.6
-    return 8.0, 1.0 + max(high, 0.62 * len(picture.lanes))
+    scene: Any = explanation.scene
+    lanes = min(channels, len(scene.channels))
+    return 8.0, 3.4 if scene.bands is not None else 1.0 + max(1.6, 0.62 * lanes)
 
 
 def _shade(drawn: Axes, box: Any, share: float, *, hatched: bool) -> None:
@@ -213,7 +207,7 @@ def _shade(drawn: Axes, box: Any, share: float, *, hatched: bool) -> None:
     from matplotlib.patches import Rectangle
 
     colour = sign_colour(share)
-    drawn.add_patch(Rectangle(*box, color=colour, alpha=_STRONGEST * abs(share), lw=0))
+    drawn.add_patch(Rectangle(*box, color=colour, alpha=STRONGEST * abs(share), lw=0))
     drawn.add_patch(Rectangle(*box, fill=False, edgecolor=NEUTRAL, alpha=0.35, lw=0.5))
     if hatched:
         drawn.add_patch(Rectangle(*box, fill=False, hatch="////", ec=NEUTRAL, alpha=0.35, lw=0))

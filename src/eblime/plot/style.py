@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
+    from eblime.posterior import Posterior
     from eblime.results.explanation import Explanation
 
 FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermilion lowers it
 NEUTRAL, INK, MARK = "#767676", "#222222", "#0072B2"
 COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")  # of several features
 LINES = ("-", "--", "-.", ":")
+STRONGEST = 0.75  # opacity of the colour over the largest importance
 
 _LONG_SCALE = 1e3  # ratio of the ends of a log scale above which 2 and 5 have no tick
 
@@ -87,31 +90,19 @@ def axis_label(explanation: Explanation, note: str = "", *, longest: int = 36) -
 
     A long class name would otherwise be cut off, or overlap with the power of ten of the ticks.
     """
-    lines = ["importance for"]
-    for part in filter(None, (caption(explanation.label, 28), note)):
-        if len(lines[-1]) + 1 + len(part) <= longest:
-            lines[-1] += f" {part}"
-        else:
-            lines.append(part)
-    return "\n".join(lines)
+    parts = [part.replace(" ", "\xa0") for part in (caption(explanation.label, 28), note)]
+    return textwrap.fill(f"importance for {' '.join(parts)}", longest).replace("\xa0", " ")
 
 
-def title(ax: Axes, explanation: Explanation) -> None:
-    """Set the title: what was explained, and how well the surrogate fits."""
+def title(ax: Axes, explanation: Explanation, *lines: str) -> None:
+    """Set the title: what was explained and how well the surrogate fits, and below it lines."""
     post = explanation.posterior
-    ax.set_title(
-        f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}\n"
-        f"{post.fit_label(2, 'R²')}, {caption(post.n_masks, 16)} masks, {caption(post.method, 16)}",
-        fontsize="medium",
-        loc="left",
-    )
-
-
-def picture_title(ax: Axes, explanation: Explanation, lines: list[str]) -> None:
-    """Set the title above a text or a signal: what was explained, and what the colours mean."""
-    fit = explanation.posterior.fit_label(2, "R²")
-    first = f"{caption(explanation.label)}: {explanation.prediction:.3g}, {fit}"
-    ax.set_title("\n".join([first, *filter(None, lines)]), fontsize="small", loc="left")
+    first = f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}"
+    fit, size = post.fit_label(2, "R²"), "small" if lines else "medium"
+    text = [f"{first}, {fit}", *filter(None, lines)]
+    if not lines:
+        text = [first, f"{fit}, {caption(post.n_masks, 16)} masks, {caption(post.method, 16)}"]
+    ax.set_title("\n".join(text), fontsize=size, loc="left")
 
 
 def needs_domain(explanation: Explanation, domain: str, what: str) -> None:
@@ -191,12 +182,15 @@ def diverging(strength: float = 1.0) -> Colormap:
     return LinearSegmentedColormap.from_list("signs", [against, (0.97, 0.97, 0.97), favour])
 
 
-def sign_bar(ax: Axes, most: float, label: str, colours: Colormap) -> None:
-    """A colour bar from -most to most beside the axes."""
+def sign_bar(
+    ax: Axes, post: Posterior, label: str = "importance", strength: float = STRONGEST
+) -> None:
+    """A colour bar for both signs of the importances beside the axes."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    scale = ScalarMappable(Normalize(-most, most), cmap=colours)
+    most = float(np.abs(post.mean).max()) or 1.0
+    scale = ScalarMappable(Normalize(-most, most), cmap=diverging(strength))
     ax.figure.colorbar(scale, ax=ax, shrink=0.8, label=label)
 
 

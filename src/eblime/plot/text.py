@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from eblime._checks import check_count
 from eblime._text import printable, width
-from eblime.plot.style import AGAINST, FAVOUR, INK, axes, needs_domain, picture_title, signed_shares
+from eblime.plot.style import AGAINST, FAVOUR, INK, axes, needs_domain, signed_shares, title
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
             drawn.text(start, line + 0.5, safe, transform=grid, **style)
     cut = f"; first {shown} of {lines} lines" if lines > shown else ""
     words = "green raises, orange lowers" + ", no colour: sign uncertain" * post.has_spread
-    picture_title(drawn, explanation, [words + cut])
+    title(drawn, explanation, words + cut)
     drawn.set_axis_off()
     return drawn
 
@@ -114,7 +115,7 @@ def _wrap(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, 
         for k, row in enumerate(rows):
             if k:
                 line, column = line + 1, 0
-            for text in _split(printable(row.replace("\t", "    ")), columns):
+            for text in _words(printable(row.replace("\t", "    ")), columns):
                 if column + width(text) > columns and column:
                     line, column = line + 1, 0
                     text = text.lstrip() if owner < 0 else text
@@ -124,24 +125,7 @@ def _wrap(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, 
     return placed, line + 1
 
 
-def _split(text: str, columns: int) -> list[str]:
-    """Words with the space after them, so that long pieces break between words."""
-    words: list[str] = []
-    for part in text.split(" "):
-        chunks = _chunks(part, columns)
-        words += [*chunks[:-1], chunks[-1] + " "]
-    if words:
-        words[-1] = words[-1][:-1]
-    return [word for word in words if word]
-
-
-def _chunks(word: str, columns: int) -> list[str]:
-    """A word cut into parts of at most that many columns; wide characters take two."""
-    chunks, room = [""], columns
-    for character in word:
-        taken = width(character)
-        if taken > room and chunks[-1]:
-            chunks, room = [*chunks, ""], columns
-        chunks[-1] += character
-        room -= taken
-    return chunks
+def _words(text: str, columns: int) -> list[str]:
+    """Words with the space after them; the characters of one that needs more than a line."""
+    words = re.findall(r"[^ ]* |[^ ]+", text)
+    return [part for word in words for part in ([word] if width(word) <= columns else word)]

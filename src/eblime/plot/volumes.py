@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
-from eblime.plot.maps import Canvas, painted, remarks
+from eblime.plot.maps import Canvas, overlay, remarks
 from eblime.plot.style import (
     axes,
     caption,
-    diverging,
     needs_domain,
     sign_bar,
-    sign_colour,
     signed_shares,
     tick_shares,
 )
@@ -54,28 +52,27 @@ class Sections:
     def slice(self, axis: int, position: int) -> Canvas:
         """The slice at a position along an axis."""
         k = min(position // self.steps[axis], self.grey.shape[axis] - 1)
-        return self._canvas(
-            axis, self.grey.take(k, axis), self.labels.take(k, axis), self.full.take(position, axis)
-        )
+        return self._canvas(axis, self.grey.take(k, axis), self.labels.take(k, axis))
 
     def projection(self, axis: int, order: IntArray) -> Canvas:
         """The largest value along an axis, and of the features there the first of `order`."""
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        labels = order[rank[self.labels].min(axis=axis)]
         values = np.abs(2 * self.grey - 1) if self.signed else self.grey
-        return self._canvas(axis, values.max(axis=axis), labels, labels)
+        return self._canvas(axis, values.max(axis=axis), order[rank[self.labels].min(axis=axis)])
 
-    def _canvas(self, axis: int, grey: FloatArray, labels: Any, full: Any) -> Canvas:
+    def _canvas(self, axis: int, grey: FloatArray, labels: IntArray) -> Canvas:
         """Arrays of the two other axes as a photo, in the order of `PLANES`."""
         down, across = PLANES[axis]
         if down > across:
-            grey, labels, full = grey.T, labels.T, full.T
-        steps = (self.steps[down], self.steps[across])
-        if full.shape == labels.shape:
-            full = labels.repeat(steps[0], axis=0).repeat(steps[1], axis=1)
-        photo = np.repeat(grey[..., None], 3, axis=-1)
-        return Canvas(photo=photo, labels=labels, steps=steps, full=full)
+            grey, labels = grey.T, labels.T
+        return Canvas(
+            photo=np.repeat(grey[..., None], 3, axis=-1),
+            labels=labels,
+            steps=(self.steps[down], self.steps[across]),
+            height=self.full.shape[down],
+            width=self.full.shape[across],
+        )
 
     def name(self, axis: int) -> str:
         """What a slice along an axis is called: by its axes, or C-scan, B-scan and D-scan."""
@@ -106,14 +103,10 @@ class Sections:
 
         found = []
         for box in ndimage.find_objects(self.full + 1):
-            ends = [(part.start, part.stop) for part in box]
-            centre = [(a + b - 1) / 2 * s for (a, b), s in zip(ends, self.sizes, strict=True)]
-            size = [(b - a) * s for (a, b), s in zip(ends, self.sizes, strict=True)]
-            middle, sides = (
-                ", ".join(f"{v:.4g}" for v in centre),
-                " x ".join(f"{v:.4g}" for v in size),
-            )
-            found.append(f"centre ({middle}), size {sides} {self.unit}")
+            ends = [(one.start, one.stop, s) for one, s in zip(box, self.sizes, strict=True)]
+            centre = ", ".join(f"{(a + b - 1) / 2 * s:.4g}" for a, b, s in ends)
+            sides = " x ".join(f"{(b - a) * s:.4g}" for a, b, s in ends)
+            found.append(f"centre ({centre}), size {sides} {self.unit}")
         return found
 
 
@@ -130,9 +123,8 @@ def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
     channel = scene.channel_axis
     values = scene.shown[None] if channel is None else np.moveaxis(scene.shown, channel, 0)
     values = values[(slice(None), *drawn)]
-    grey, span = np.empty(values.shape[1:], np.float32), max(high - low, 1e-300)
-    for k in range(len(grey)):  # a copy of a large volume would take much memory
-        grey[k] = (values[:, k].mean(axis=0, dtype=np.float64) - low) / span
+    grey = values.mean(axis=0, dtype=np.float32)
+    grey = (grey - low) / max(high - low, 1e-30)
     sizes = (1.0, 1.0, 1.0) if scene.spacing is None else tuple(scene.spacing)
     lengths = np.array(scene.labels.shape) * sizes
     return Sections(
@@ -175,10 +167,8 @@ def slices(
     first = int(explanation.posterior.order()[0])
     chosen = cut.centre(first) if voxel is None else tuple(voxel)
     shape = cut.full.shape
-    if len(chosen) != 3 or not all(
-        k in range(n)
-        for k, n in zip(chosen, shape, strict=True)  # 1.5 is not
-    ):
+    inside = [k in range(n) for k, n in zip(chosen, shape, strict=False)]  # 1.5 is not
+    if len(chosen) != 3 or not all(inside):
         raise ValueError(
             f"`voxel` must be three whole numbers, a position in a volume {shape}; got {voxel!r}."
         )
@@ -233,9 +223,7 @@ def _draw(
     places = [(0, above, wide, high), (0, 0, wide, deep), (wide + gap, above, deep, high)]
     for axis, (panel, place) in enumerate(zip(panels, places, strict=True)):
         inset = drawn.inset_axes(place, transform=drawn.transData)
-        panel.show(inset, painted(panel, shares, order[:top]), aspect="auto")
-        for j in order[:top]:
-            panel.outline(inset, panel.labels == j, sign_colour(shares[j]))
+        overlay(inset, panel, shares, order[:top], aspect="auto")
         _add_scales(inset, cut, axis)
         inset.set_title(caption(names[axis]), fontsize="small", loc="left", pad=3)
         if cross is not None:
@@ -243,7 +231,7 @@ def _draw(
             inset.axhline(cross[down], color="#0072B2", lw=0.8, ls=":")
             inset.axvline(cross[across], color="#0072B2", lw=0.8, ls=":")
     drawn.set_axis_off()
-    sign_bar(drawn, float(np.abs(post.mean).max()) or 1.0, "importance", diverging(0.75))
+    sign_bar(drawn, post)
     words = f"top {min(top, len(order))}" + ("" if cross is not None else ", projections")
     title = f"{caption(explanation.label, 24)}: {words}"
     title = "\n".join([title, *remarks(explanation, order[:top])])

@@ -249,46 +249,6 @@ def _short(values: FloatArray, digits: int = 4) -> Any:
     return [float(f"{value:.{digits}g}") for value in values]
 
 
-_PHRASES: dict[tuple[str, Any], str] = {
-    ("intercept", "flat"): "free intercept",
-    ("intercept", "none"): "no intercept",
-    ("intercept", "penalised"): "penalised intercept",
-    ("standardize", True): "standardised scores",
-    ("standardize", False): "scores in their own units",
-    ("grid", "PublishedGrid"): "ridge parameters from a grid",
-    ("grid", None): "all ridge parameters integrated",
-    ("local", True): "a scale for each feature",
-    ("local", False): "a common scale",
-    ("segmentation", "slic"): "superpixels by SLIC",
-    ("segmentation", "quickshift"): "superpixels by quickshift",
-    ("segmentation", "felzenszwalb"): "superpixels by Felzenszwalb's method",
-    ("segmentation", "grid"): "superpixels of a grid",
-    ("hide", "mean"): "hidden ones show their mean colour",
-    ("hide", "blur"): "hidden ones are blurred",
-    ("hide", ""): "hidden ones are left out",
-    ("segmentation", "ndarray"): "segmentation as given in an array",
-    ("segmentation", "sentence"): "sentences",
-    ("segmentation", "paragraph"): "sources as given, or paragraphs",
-    ("segmentation", "turn"): "turns of a chat",
-    ("score", "mean"): "scored by the mean log probability of the answer's tokens",
-    ("score", "total"): "scored by the log probability of the answer",
-    ("score", "logit"): "scored by the logit of the probability of the answer",
-    ("score", "similarity"): "scored by the similarity of new answers",
-    ("tokens", "word"): "words",
-    ("tokens", "sentence"): "sentences",
-    ("tokens", "char"): "characters",
-    ("bag", True): "all occurrences together",
-    ("bag", False): "each occurrence separately",
-}
-_NAMES = {
-    "a": "noise prior shape",
-    "alpha": "ridge parameter",
-    "b": "noise prior scale",
-    "draws": "number of draws",
-    "n_lambdas": "number of ridge parameters",
-    "scale": "prior scale",
-    "upper": "largest ridge parameter",
-}
 _DESIGNS = {
     "bernoulli": "each feature is shown with probability one half",
     "paired": "random, each mask followed by its opposite",
@@ -361,17 +321,12 @@ def _phrases(settings: object) -> str:
 
 def _phrase(name: str, value: Any) -> str:
     """One setting as a phrase."""
-    text, inner = _NAMES.get(name, name.replace("_", " ")), ""
+    text, inner = name.replace("_", " "), ""
+    if isinstance(value, bool) or value is None:
+        return "" if value is None else text if value else f"no {text}"
     if isinstance(value, Mapping):
         inner, value = _phrases(value.get("settings")), name_of(value)
-        text = f"{text} {value}" if inner else f"{text} by {value}"
-    elif value is not None and not isinstance(value, bool):
-        text = f"{text} {_number(value)}"
-    elif not value:
-        text = "" if value is None else f"no {text}"
-    if isinstance(value, (str, bool, int, float, type(None))):
-        text = _PHRASES.get((name, value), text)
-    return f"{text} ({inner})" if inner else text
+    return f"{text} {_number(value) or 'nothing'}" + (f" ({inner})" if inner else "")
 
 
 def _number(value: Any) -> str:

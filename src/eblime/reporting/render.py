@@ -62,6 +62,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["sign_colour"] = sign_colour
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 
@@ -83,38 +84,11 @@ def _digest(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-_HALF = 60  # half the width of the bars
-
-
 def weights_page(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> str:
     """A self-contained page: for each label the features and their weights."""
-    return render_page(
-        "weights_page.html.j2",
-        scripts=(),
-        heading="Explanation",
-        sections=_sections(weights),
-    )
+    return render_page("weights_page.html.j2", scripts=(), heading="Explanation", weights=weights)
 
 
 def weights_fragment(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> str:
     """The same for a notebook."""
-    return str(render("weights.html.j2", sections=_sections(weights)))
-
-
-def _sections(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> list[dict[str, Any]]:
-    """What the templates show: names, weights, and where each bar ends."""
-    return [{"label": label, "rows": _rows(pairs)} for label, pairs in weights.items()]
-
-
-def _rows(pairs: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
-    """One row per feature; the longest bar is that of the largest weight."""
-    largest = max((abs(weight) for _, weight in pairs), default=0.0) or 1.0
-    return [
-        {
-            "name": str(name),
-            "weight": float(weight),
-            "end": _HALF + _HALF * float(weight) / largest,
-            "colour": sign_colour(weight),
-        }
-        for name, weight in pairs
-    ]
+    return str(render("weights.html.j2", weights=weights))

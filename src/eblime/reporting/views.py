@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from eblime import registry
 from eblime._text import printable
-from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.plot.maps import Canvas
+from eblime._types import FloatArray, IntArray
+from eblime.plot.maps import Canvas, target_mask
 from eblime.plot.signals import picture_of
 from eblime.plot.style import sign_colour, signed_shares, uncertain
 from eblime.plot.volumes import PLANES, sections_of
@@ -32,7 +32,6 @@ _PHOTO = 960  # pixels along the longer side of a photo in a page
 _SLICE = 160  # pixels and units along the longer side of a slice of a volume
 _STORED = 16  # slices along each axis, and as many at the centres of the top features
 _MARKS = 5_000  # elements of a text
-_TOP = 3  # the k of P(top k) beside a source
 _THUMBNAIL = 112  # and in a list of many
 _OUTLINE_BYTES = 160_000  # above this size the outlines are computed at a lower resolution
 
@@ -50,7 +49,9 @@ def image_view(explanation: Explanation) -> Markup:
     """The photo with one outline per superpixel over it."""
     scene: Any = explanation.scene
     layers = _layers(explanation, scene.photo(2 * _PHOTO), scene.labels, _LONGEST, _PHOTO)
-    target = _target_path(explanation, layers["rows"], layers["columns"])
+    mask = target_mask(explanation)
+    inside = None if mask is None else _resize(mask.astype(int), layers["rows"], layers["columns"])
+    target = "" if inside is None or not inside.any() else outlines(inside)[1]
     return render("image_view.html.j2", layers=layers, target=target)
 
 
@@ -121,39 +122,6 @@ def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, Any]:
     return _layers(explanation, canvas.photo, canvas.labels, _SLICE, _SLICE)
 
 
-def _target_path(explanation: Explanation, rows: int, columns: int) -> str:
-    """An SVG path around the box or the region whose score is explained; empty without one."""
-    scene: Any = explanation.scene
-    if explanation.target >= len(scene.scores):
-        return ""
-    score = scene.scores[explanation.target]
-    if score["kind"] == "region":
-        return (*outlines(_resize(score["mask"].astype(np.intp), rows, columns)), "", "")[1]
-    height, width = scene.labels.shape
-    x0, x1 = (round(x * columns / width, 1) for x in score["box"][::2])
-    y0, y1 = (round(y * rows / height, 1) for y in score["box"][1::2])
-    return f"M{x0:g} {y0:g}H{x1:g}V{y1:g}H{x0:g}z"
-
-
-def _target_border(explanation: Explanation, rows: int, columns: int) -> BoolArray:
-    """The pixels just inside that box or region, for a small picture."""
-    scene: Any = explanation.scene
-    inside = np.zeros(scene.labels.shape, dtype=bool)
-    if explanation.target < len(scene.scores):
-        score = scene.scores[explanation.target]
-        if score["kind"] == "region":
-            inside |= score["mask"].astype(bool)
-        else:
-            x0, y0, x1, y1 = np.round(score["box"]).astype(int).clip(0)
-            inside[y0:y1, x0:x1] = True
-    inside = _resize(inside, rows, columns)
-    deep = inside
-    for _ in range(max(1, round(max(rows, columns) / 56))):  # two pixels of a thumbnail
-        edge = np.pad(deep, 1)
-        deep = deep & edge[2:, 1:-1] & edge[:-2, 1:-1] & edge[1:-1, 2:] & edge[1:-1, :-2]
-    return np.asarray(inside & ~deep)
-
-
 def text_view(explanation: Explanation) -> Markup:
     """The text with one element per token."""
     return render("text_view.html.j2", pieces=_marked(explanation))
@@ -175,15 +143,8 @@ def _marked(explanation: Explanation) -> list[tuple[str, int | None]]:
 
 
 def prompt_view(explanation: Explanation) -> Markup:
-    """The answer, then the prompt with one element per source, and the numbers of each source."""
+    """The answer, then the prompt with one element per source."""
     scene: Any = explanation.scene
-    post, order = explanation.posterior, explanation.posterior.order()[:MOST]
-    words = dict(zip(order.tolist(), (f"{mean:.3g}" for mean in post.mean[order]), strict=True))
-    if post.has_spread:
-        k = min(_TOP, scene.n_features)
-        ends, top = post.select(order).interval(), post.top_k_probability(k)[order]
-        for j, (low, high), chance in zip(order.tolist(), ends, top, strict=True):
-            words[j] += f" ({low:.3g} to {high:.3g}), P(top {k}) {chance:.2f}"
     start, end = scene.spans[explanation.target if explanation.target < len(scene.spans) else 0]
     parts = (scene.answer[:start], scene.answer[start:end], scene.answer[end:])
     return render(
@@ -191,7 +152,6 @@ def prompt_view(explanation: Explanation) -> Markup:
         question=_lines(scene.question),
         answer=[_lines(part) for part in parts] if scene.answer else None,
         pieces=_marked(explanation),
-        words=words,
     )
 
 
@@ -235,10 +195,11 @@ def _polyline(line: FloatArray) -> str:
 def thumbnail(explanation: Explanation) -> str:
     """A small photo as a data URI: what certainly raises the score, the rest dimmed.
 
-    A feature with less than a tenth of the largest importance is dimmed, too.
-    Of a signal the first channel with its windows, of a volume the projection along its first
-    axis. Empty for inputs that are not pictures.
+    A feature with less than a tenth of the largest importance is dimmed, too. Of a volume the
+    projection along its first axis; empty for other inputs.
     """
+    from scipy import ndimage
+
     scene: Any = explanation.scene
     post = explanation.posterior
     clear = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
@@ -249,34 +210,15 @@ def thumbnail(explanation: Explanation) -> str:
     elif scene.domain == "volume":
         canvas = sections_of(explanation).projection(0, post.order())
         photo, labels = canvas.photo, canvas.labels
-    elif scene.domain == "signal":
-        photo, labels = _signal_photo(explanation)
     else:
         return ""
     shown = np.where(clear[labels][..., None], photo, 0.25 * photo + 0.55)
-    if scene.domain == "image":
-        shown[_target_border(explanation, *photo.shape[:2])] = (0, 0.45, 0.7)
-    return _data_uri(shown, _THUMBNAIL, quality=None if scene.domain == "signal" else 75)
-
-
-def _signal_photo(explanation: Explanation) -> tuple[FloatArray, IntArray]:
-    """The most important channel in pixels, and the feature of each pixel."""
-    lane = picture_of(explanation, 1).lanes[0]
-    rows, columns = 64, _THUMBNAIL
-    down, across = (np.arange(rows) + 0.5) / rows, (np.arange(columns) + 0.5) / columns
-    labels = np.zeros((rows, columns), dtype=np.intp)
-    for j, left, low, wide, tall in lane.boxes:
-        inside = (down >= 1 - low - tall) & (down <= 1 - low)
-        labels[np.ix_(inside, (across >= left) & (across <= left + wide))] = j
-    photo = np.ones((rows, columns, 3)) * (0.62, 0.87, 0.8)  # where it raises the score
-    if lane.shades.size:
-        photo *= 1 - 0.7 * _resize(lane.shades[::-1], rows, columns)[..., None]
-    else:
-        fine = np.interp(np.linspace(0, 1, 8 * columns), *lane.line.T).reshape(columns, 8)
-        ends = np.sort((1 - np.stack([fine.min(axis=1), fine.max(axis=1)])) * rows, axis=0)
-        at = np.arange(rows)[:, None]
-        photo[(at >= ends[0] - 1) & (at <= ends[1] + 0.5)] = 0.1
-    return photo, labels
+    mask = target_mask(explanation) if scene.domain == "image" else None
+    if mask is not None:
+        inside = _resize(mask, *photo.shape[:2])
+        width = max(1, round(max(inside.shape) / 56))  # two pixels of a thumbnail
+        shown[inside & ~ndimage.binary_erosion(inside, iterations=width)] = (0, 0.45, 0.7)
+    return _data_uri(shown, _THUMBNAIL, quality=75)
 
 
 def _outlines_of_photo(labels: IntArray, longest: int) -> tuple[IntArray, list[str]]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHOWN = 5  # features in a printed table
-_POOR = 0.1  # held-out R^2 below which a linear fit predicts nothing
 _UNITS = {"image": "pixel", "signal": "sample", "volume": "voxel"} | dict.fromkeys(
     ("prompt", "text"), "character"
 )
@@ -57,10 +56,9 @@ class _Cells(NamedTuple):
     A part has one feature of each, -1 for none, and counts by its size.
     """
 
-    first: IntArray  # (K,)
-    second: IntArray  # (K,)
+    owners: IntArray  # (2, K)
     sizes: FloatArray | None  # (K,) pixels or characters; None for features
-    areas: tuple[FloatArray, FloatArray]  # of the features of both, (p,) each
+    areas: list[FloatArray]  # of the features of both, (p,) each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -99,7 +97,6 @@ class Comparison:
     """The setting in which an explanation differs from the first; "method" where it is not here."""
 
     def __post_init__(self) -> None:
-        """Refuse explanations that are not of the same prediction."""
         if not self.explanations:
             raise ValueError("A comparison must have at least one explanation.")
         first = self._first
@@ -112,7 +109,6 @@ class Comparison:
 
     @property
     def _first(self) -> Explanation:
-        """Any of the explanations, for what they share."""
         return next(iter(self.explanations.values()))
 
     @property
@@ -127,7 +123,7 @@ class Comparison:
         It is "character" for texts with different tokens; None if the features differ and have no
         place in the input.
         """
-        return _unit(*(entry.scene for entry in self.explanations.values()))
+        return None if None in self._units else self._place or "feature"
 
     @property
     def model_calls(self) -> dict[str, int]:
@@ -145,9 +141,6 @@ class Comparison:
 
     def __getitem__(self, method: str) -> Explanation:
         """The explanation of a method."""
-        if method not in self.explanations:
-            known = ", ".join(repr(name) for name in self.methods)
-            raise KeyError(f"There is no method {method!r} in this comparison; it has {known}.")
         return self.explanations[method]
 
     def __iter__(self) -> Iterator[str]:
@@ -220,7 +213,6 @@ class Comparison:
         return pd.DataFrame(self._effects(top, prob), columns=Effect._fields)
 
     def _effects(self, top: int = 5, prob: float = 0.95) -> list[Effect]:
-        """The rows of `sensitivity`."""
         check_count("top", top)
         check_level("prob", prob)
         first, *others = self.methods
@@ -239,34 +231,37 @@ class Comparison:
             rows.append(Effect(setting, name.removeprefix(f"{setting}="), *found, r2, matters))
         return rows
 
-    def _placed(self) -> list[Scene]:
-        """Those that can be compared with the first: windows of a signal, but not its bands."""
-        scenes = (entry.scene for entry in self.explanations.values())
-        return [scene for scene in scenes if _unit(self._first.scene, scene)]
-
     def _cells(self, first: str, second: str) -> _Cells | None:
         """Where two explanations are compared; None if they cannot be."""
         scenes = self[first].scene, self[second].scene
-        placed = self._placed()
-        together = all(any(scene is one for one in placed) for scene in scenes)
-        unit = _unit(*(placed if together else scenes))
-        if unit is None:
+        if _unit(*scenes) is None:
             return None
-        if unit == "feature":
-            every, ones = np.arange(scenes[0].n_features), np.ones(scenes[0].n_features)
-            return _Cells(every, every, None, (ones, ones))
-        owners = np.stack([np.asarray(_owners(scene)) for scene in scenes])
-        (one, other), sizes = np.unique(owners, axis=1, return_counts=True)
+        if self._place is None:
+            p = scenes[0].n_features
+            return _Cells(np.tile(np.arange(p), (2, 1)), None, [np.ones(p)] * 2)
+        places = [found for found in map(_places, scenes) if found is not None]
+        if len(places) < 2:
+            return None
+        owners, sizes = np.unique(np.stack(places), axis=1, return_counts=True)
         areas = [
             np.bincount(row[row >= 0], minlength=scene.n_features).astype(float)
-            for row, scene in zip(owners, scenes, strict=True)
+            for row, scene in zip(places, scenes, strict=True)
         ]
-        return _Cells(one, other, sizes.astype(float), (areas[0], areas[1]))
+        return _Cells(owners, sizes.astype(float), areas)
+
+    @property
+    def _units(self) -> set[str | None]:
+        """What each explanation could be compared with the first by."""
+        return {_unit(self._first.scene, e.scene) for e in self.explanations.values()}
+
+    @property
+    def _place(self) -> str | None:
+        """The unit of all comparisons, if some features differ and have a place in the input."""
+        return next(iter(self._units - {"feature", None}), None)
 
     def _measures(
         self, first: str, second: str, top: int, prob: float
     ) -> tuple[float, float, float, float]:
-        """Tau, overlap, same signs and changed; NaN where the features cannot be compared."""
         cells = self._cells(first, second)
         if cells is None:
             return (np.nan,) * 4
@@ -276,7 +271,7 @@ class Comparison:
         if all(post.has_spread for post in posts):
             ours, theirs = (
                 [_at(row / area, owners) for row in (post.mean, *post.interval(prob).T)]
-                for post, area, owners in zip(posts, cells.areas, cells[:2], strict=True)
+                for post, area, owners in zip(posts, cells.areas, cells.owners, strict=True)
             )
             beyond = differs(ours[0], theirs[0], ours[1:], theirs[1:])
             changed = float(np.average(beyond, weights=cells.sizes))
@@ -294,7 +289,7 @@ class Comparison:
             return np.ones((1, 3))
         if cells is None or not post.has_spread:
             return np.empty((0, 3))
-        most = _SEEDS if cells.sizes is None else _MOST_PAIRS // len(cells[0]) ** 2
+        most = _SEEDS if cells.sizes is None else _MOST_PAIRS // len(cells.sizes) ** 2
         n = max(40, min(_SEEDS, most))
         rng, mean = np.random.default_rng(0), post.mean
         means = post.sample(n, rng) + post.sample(n, rng) - mean
@@ -375,7 +370,6 @@ class Comparison:
     def _choice_notes(self, rows: list[Effect]) -> list[str]:
         """Which choice matters most, and what the numbers are about."""
         seed, *others = rows
-        unit, notes = _unit(*self._placed()), list[str]()
         apart = [row for row in others if np.isnan(row.top_jaccard)]
         others = [row for row in others if row not in apart]
         if not others:
@@ -383,49 +377,33 @@ class Comparison:
                 "The features of the explanations differ, and they have no place in the input "
                 "by which to compare them."
             ]
-        far = sorted(
-            (row for row in others if row.matters is not False),
-            key=lambda row: np.nan_to_num(row.kendall) + row.top_jaccard,
+        far = [row for row in others if row.matters] or others
+        most = min(far, key=lambda row: np.nan_to_num(row.kendall) + row.top_jaccard)
+        seeds = (
+            f"between two seeds it would be about tau {seed.kendall:.2f}, overlap "
+            f"{seed.top_jaccard:.2f}"
         )
-        seen = list(dict.fromkeys(row.setting for row in far))
-        expected = f"tau {seed.kendall:.2f}, overlap {seed.top_jaccard:.2f}"
-        if far:
-            most = far[0]
-            against = f"between two seeds it would be about {expected}"
-            if np.isnan(seed.top_jaccard):
-                method = self._first.posterior.method
-                against = f"{method} has no intervals, so the effect of the seed is unknown"
+        if np.isnan(seed.top_jaccard):
+            method = self._first.posterior.method
+            seeds = f"{method} has no intervals, so the effect of the seed is unknown"
+        notes = [
+            f"{most.setting} matters most here: with {_name(most)} the rankings agree by tau "
+            f"{most.kendall:.2f} and the top features overlap by {most.top_jaccard:.2f}; {seeds}."
+        ]
+        if most.matters is False:
+            notes.append("No choice matters more than another seed would.")
+        if self._place is not None:
             notes.append(
-                f"{most.setting} matters most here: with {_name(most)} the rankings agree by tau "
-                f"{most.kendall:.2f} and the top features overlap by {most.top_jaccard:.2f}; "
-                f"{against}."
-            )
-            if seen[1:] and far[0].matters:
-                notes.append(f"These matter more than the seed, too: {', '.join(seen[1:])}.")
-        rest = [row.setting for row in others if row.setting not in seen]
-        if rest:
-            named = ", ".join(dict.fromkeys(rest))
-            about = "" if far else f" ({expected})"
-            notes.append(f"Matters no more than another seed would: {named}{about}.")
-        if unit != "feature":
-            notes.append(
-                f"The features differ, so all rows compare the importance per {unit}, and the "
-                f"overlap of the top features is that of their {unit}s."
+                f"The features differ, so all rows compare the importance per {self._place}, and "
+                f"the overlap of the top features is that of their {self._place}s."
             )
         if apart:
             named = ", ".join(map(_name, apart))
             notes.append(f"Not compared, as their features have no place in the input: {named}.")
-        poor = [name for name, e in self.explanations.items() if prediction_r2(e.posterior) < _POOR]
-        if poor:
-            notes.append(
-                f"The linear fit does not predict the model with {', '.join(poor)}: do not rely on "
-                "these importances."
-            )
         return notes
 
     @staticmethod
     def _column(entry: Explanation, order: IntArray, prob: float) -> list[str]:
-        """One method's column of a table."""
         post = entry.posterior
         means = [f"{post.mean[j]:+.3g}" for j in order]
         if not post.has_spread:
@@ -434,7 +412,6 @@ class Comparison:
         return [f"{m} [{a:.3g}, {b:.3g}]" for m, (a, b) in zip(means, ends, strict=True)]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: one row per feature, one column per method."""
         return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -456,44 +433,29 @@ class Comparison:
 
 
 def _name(row: Effect) -> str:
-    """The choice with its setting, unless it speaks for itself."""
     plain = row.setting in ("seed", METHOD)
     return printable(row.choice if plain else f"{row.setting}={row.choice}")
 
 
-def _owners(scene: Scene) -> IntArray | None:
+def _places(scene: Any) -> IntArray | None:
     """The feature of each pixel or character of an input, -1 for none; None if it has no places."""
-    known: Any = scene
-    labels = getattr(known, "labels", None)
-    if isinstance(labels, np.ndarray):
-        return labels.ravel()
-    if not (hasattr(known, "owners") and hasattr(known, "pieces")):
+    if isinstance(getattr(scene, "labels", None), np.ndarray):
+        return np.asarray(scene.labels.ravel())
+    if not hasattr(scene, "pieces"):
         return None
-    return np.repeat(np.asarray(known.owners, dtype=np.intp), [len(one) for one in known.pieces])
+    return np.repeat(np.asarray(scene.owners, dtype=np.intp), [len(one) for one in scene.pieces])
 
 
-def _unit(*scenes: Scene) -> str | None:
-    """What the rankings of some explanations are compared by; None if they cannot be."""
-    if all(_same_features(scenes[0], other) for other in scenes[1:]):
+def _unit(first: Scene, second: Scene) -> str | None:
+    ours, theirs = (getattr(scene, "labels", None) for scene in (first, second))
+    if ours is None and theirs is None and list(first.features) == list(second.features):
         return "feature"
-    owners = [_owners(scene) for scene in scenes]
-    if any(one is None or owners[0] is None or len(one) != len(owners[0]) for one in owners):
-        return None
-    return _UNITS.get(scenes[0].domain, "element")
-
-
-def _same_features(first: Scene, second: Scene) -> bool:
-    """Whether the features are the same: by their places, columns or frequencies, or names."""
-    ours, theirs = _owners(first), _owners(second)
     if ours is not None and theirs is not None and np.array_equal(ours, theirs):
-        return True
-    if any(getattr(scene, "labels", None) is not None for scene in (first, second)):
-        return False  # names of superpixels say only where they are, about
-    names = []
-    for scene in (first, second):
-        known: Any = getattr(scene, "details", dict)()
-        names.append(list(known.get("column") or known.get("low_frequency") or scene.features))
-    return bool(names[0] == names[1])
+        return "feature"
+    one, other = _places(first), _places(second)
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return _UNITS.get(first.domain, "element")
 
 
 def _at(values: NDArray[Any], features: IntArray) -> FloatArray:
@@ -505,13 +467,13 @@ def _agreement(
     cells: _Cells, one: FloatArray, other: FloatArray, top: int
 ) -> tuple[float, float, float]:
     """Kendall's tau, overlap of the top features, and share of equal signs among them."""
-    first, second = _at(one / cells.areas[0], cells[0]), _at(other / cells.areas[1], cells[1])
+    first, second = map(_at, (one / cells.areas[0], other / cells.areas[1]), cells.owners)
     ours = ranks(one) <= top
     order = np.argsort(ranks(other))
     area = np.cumsum(cells.areas[1][order])
     count = int(np.abs(area - cells.areas[0][ours].sum()).argmin()) + 1
     theirs = ranks(other) <= count
-    a, b = _at(ours, cells[0]) > 0, _at(theirs, cells[1]) > 0
+    a, b = (found > 0 for found in map(_at, (ours, theirs), cells.owners))
     sizes = np.ones(len(a)) if cells.sizes is None else cells.sizes
     same = np.sign(first) == np.sign(second)
     either = sizes[a | b].sum()

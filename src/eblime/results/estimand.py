@@ -9,19 +9,12 @@ from eblime import registry
 from eblime._repr import describe, name_of
 from eblime._text import printable
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of, shapley, uniform
-from eblime.methods.common import LINEAR_FIT
 from eblime.posterior import Posterior
 
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
-_INTERCEPTS = {
-    f"{LINEAR_FIT}free intercept": "a free intercept",
-    f"{LINEAR_FIT}no intercept": "no intercept",
-    f"{LINEAR_FIT}penalised intercept": "a penalised intercept",
-    "weighted linear fit to all masks, free intercept": "a free intercept",
-    "linear fit by the Shapley kernel, free intercept": "a free intercept",
-}
+_INTERCEPTS = {"free": "a free", "no": "no", "penalised": "a penalised"}
 _MEANS = {  # indices, and over which masks of the other features they are means
     "Banzhaf values": "each counting the same",
     "Shapley values": "each number of shown features counting the same",
@@ -43,12 +36,15 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
             f"Importances are {words}: the mean change of the score when the feature is shown, "
             f"over all masks of the others, {_MEANS[words]}{score}."
         )
-    if words not in _INTERCEPTS:
+    fitted, _, kind = words.removesuffix(" intercept").rpartition(", ")
+    if "linear fit" not in fitted or kind not in _INTERCEPTS:
         return f"Importances are {printable(words)}."
-    fit = f"coefficients of the linear fit with {_INTERCEPTS[words]}"
+    fit = f"coefficients of the linear fit with {_INTERCEPTS[kind]} intercept"
     weights, even = _weights(explanation, words), "to all masks" in words
     if drawn and not even:
-        return f"Importances are {fit} to the scores of {_drawn(explanation)}, {weights}."
+        by_law = explanation.provenance.get("design") is None
+        masks = "perturbed inputs as they are drawn" if by_law else _masks(explanation)
+        return f"Importances are {fit} to the scores of {masks}, {weights}."
     score = f"; the score of a mask is {averaged}" if averaged else ""
     masks = _masks(explanation, even=even)
     return f"Importances are {fit} to the scores of {masks}, {weights}{score}."
@@ -56,28 +52,16 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
 
 def _masks(explanation: Explanation, *, even: bool = False) -> str:
     """The masks whose scores are fitted, by the design's law unless they count the same."""
-    name = _design(explanation)
-    every = f"all 2^{explanation.answers.n_varying} masks"
-    if name == "as in lime":
-        name = "sizes" if explanation.scene.domain == "text" else "bernoulli"
-    known = name in registry.names("designs")
-    law = getattr(registry.find("designs", name), "law", None) if known else f"as {name} draws them"
-    return every if even or law is None else f"{every}, {law}"
-
-
-def _design(explanation: Explanation) -> str:
-    """The name of the design, also of one that was given as an object."""
     found = name_of(explanation.provenance.get("design"))
-    objects = {"Focused": "focused", "Information": "information", "Adaptive": "adaptive"}
-    alias = (objects | {"KernelLaw": "glime"}).get(found, found.replace("_", "-"))
-    return alias if alias in registry.names("designs") else found
-
-
-def _drawn(explanation: Explanation) -> str:
-    """What a regression is fitted to where chance fills in hidden features."""
-    if explanation.provenance.get("design") is None:
-        return "perturbed inputs as they are drawn"
-    return _masks(explanation)
+    if found == "as in lime":
+        found = "sizes" if explanation.scene.domain == "text" else "bernoulli"
+    # a design that was given as an object has the name of its class
+    named = "glime" if found == "KernelLaw" else found.replace("_", "-").lower()
+    law: str | None = f"as {found} draws them"
+    if named in registry.names("designs"):
+        law = getattr(registry.find("designs", named), "law", None)
+    every = f"all 2^{explanation.answers.n_varying} masks"
+    return every if even or law is None else f"{every}, {law}"
 
 
 def _averaged(explanation: Explanation, *, drawn: bool) -> str:
@@ -91,7 +75,6 @@ def _averaged(explanation: Explanation, *, drawn: bool) -> str:
 
 
 def _weights(explanation: Explanation, words: str) -> str:
-    """How much a mask counts."""
     own = getattr(explanation.method, "kernel", None)
     stored: Any = explanation.provenance.get("kernel")
     if own is not None and "to all masks" in words:

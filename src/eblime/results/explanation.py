@@ -18,15 +18,19 @@ from eblime._repr import describe
 from eblime._text import paragraph, printable
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
+from eblime.core.indices import banzhaf, shapley
+from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method, Scene
+from eblime.results import export
 from eblime.results.estimand import describe_estimand
 from eblime.results.indices import (
     Interactions,
-    index_posterior,
-    pair_interactions,
-    with_own_kernel,
+    check_game,
+    index_posteriors,
+    own_kernel,
+    posteriors_by_width,
 )
 from eblime.results.notes import footer
 
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
     import shap
     import shapiq
     from matplotlib.axes import Axes
+
+
+_MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +133,6 @@ class Explanation:
         """What the importances estimate: an average over which masks, with which weights.
 
         The same sentence for the same quantity, whatever the method; see "What is estimated".
-
-        Examples
-        --------
-        >>> import eblime
-        >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one two")
-        >>> print(e.estimand[:83])
-        Importances are coefficients of the linear fit with a free intercept to the scores
         """
         return describe_estimand(self)
 
@@ -210,10 +210,18 @@ class Explanation:
 
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:
         """The same answers through another method, with no further model call."""
-        chosen = with_own_kernel(self, as_method(method))
+        chosen: Any = as_method(method)
+        index = getattr(chosen, "index", "lime")
+        check_game(self.answers, index)
+        if (
+            hasattr(chosen, "with_kernel")
+            and index == "lime"
+            and getattr(chosen, "kernel", None) is None
+        ):
+            chosen = chosen.with_kernel(own_kernel(self))
         generator = as_generator(rng)
         state = generator.bit_generator.state
-        fitted = fit_each(chosen, generator, [self.answers], exhaustive=self.exhaustive)
+        fitted = fit_each(chosen, generator, [self.answers])
         return dataclasses.replace(
             self,
             generator=state,
@@ -252,7 +260,19 @@ class Explanation:
         >>> e.importances("shapley").mean.round(2)
         array([3., 3., 5., 4., 4., 3.])
         """
-        return index_posterior(self, index, width=width, kernel=kernel)
+        check_choice("index", index, INDICES)
+        if index != "lime" and (width is not None or kernel is not None):
+            raise ValueError(
+                f"`width` and `kernel` must be None unless index='lime'; got {index!r}."
+            )
+        if width is not None and kernel is not None:
+            raise ValueError("`width` and `kernel` must not both be given.")
+        if width is not None:
+            return posteriors_by_width(self, [width])[0]
+        if index == "lime" and kernel is None:
+            kernel = own_kernel(self)
+        chosen = Quadrature(kernel=kernel, index=index)  # type: ignore[arg-type]  # checked above
+        return index_posteriors(self, [chosen])[0]
 
     def interactions(self, index: str = "banzhaf") -> Interactions:
         """Interactions of all pairs of features, from the answers that are there.
@@ -261,7 +281,22 @@ class Explanation:
         alone, averaged over masks of the others: all masks counting the same ("banzhaf"), or all
         sizes ("shapley", the Shapley interaction index). See `importances` for the rest.
         """
-        return pair_interactions(self, index)
+        check_choice("index", index, ("banzhaf", "shapley"))
+        answers = self.answers.varying
+        check_game(answers, index)
+        p = answers.n_features
+        if not 2 <= p <= _MOST_FEATURES:
+            raise ValueError(
+                f"Interactions need 2 to {_MOST_FEATURES} features; the explanation has {p}."
+            )
+        pairwise = (banzhaf() if index == "banzhaf" else shapley(p)).pairwise()
+        (found,) = fit_indices(answers, [pairwise], [f"{index.capitalize()} interactions"])
+        return Interactions(
+            posterior=found,
+            pairs=pairwise.subsets(p),
+            features=tuple(str(name) for name in answers.features or self.features),
+            label=self.label,
+        )
 
     def more(
         self, n: int, *, explainer: Any = None, x: Any = None, progress: Progress = None
@@ -300,9 +335,7 @@ class Explanation:
         `top_k` is the probability that the feature is among the `k` most important to the linear
         surrogate; it is about the fit, not the probability that an object or a defect is there.
         """
-        from eblime.results.export import to_frame
-
-        return to_frame(self, prob, k)
+        return export.to_frame(self, prob, k)
 
     def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
@@ -314,7 +347,7 @@ class Explanation:
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
-        draw = registry.find("plots", kind, self.scene.domain)
+        draw = registry.find("plots", kind)
         return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -335,20 +368,15 @@ class Explanation:
         return registry.find("displays", "page")(self, path, title=title)  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the picture and the first features, without any script."""
         return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/json.md."""
-        from eblime.results.export import to_json
-
-        return to_json(self, prob, k)
+        return export.to_json(self, prob, k)
 
     def to_arviz(self, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:
         """Draws for ArviZ, one chain of i.i.d. (beta, sigma2, lam)."""
-        from eblime.results.export import to_arviz
-
-        return to_arviz(self, n_draws, rng)
+        return export.to_arviz(self, n_draws, rng)
 
     def to_shap(self, prob: float = 0.95) -> shap.Explanation:
         """A `shap.Explanation`, which shap's plots draw; its bounds are the credible interval.
@@ -356,9 +384,7 @@ class Explanation:
         `base_values` plus the sum of `values` is what the linear fit predicts for the input. `data`
         has the values of a row, the words of a text, and ones for superpixels.
         """
-        from eblime.results.export import one_to_shap
-
-        return one_to_shap(self, prob)
+        return export.one_to_shap(self, prob)
 
     def to_shapiq(self, index: str = "shapley", order: int = 1) -> shapiq.InteractionValues:
         """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
@@ -368,9 +394,7 @@ class Explanation:
         the background. Where that was not asked, it is the
         prediction minus the sum of the Shapley values.
         """
-        from eblime.results.export import to_shapiq
-
-        return to_shapiq(self, index, order)
+        return export.to_shapiq(self, index, order)
 
     def __repr__(self) -> str:
         """One line: what was explained, how well."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count, check_level
+from eblime._lazy import import_extra
 from eblime._types import FloatArray, RNGLike
 from eblime.posterior import Posterior
-from eblime.results.explanation import Explanation
 from eblime.results.indices import check_game
 
 if TYPE_CHECKING:
@@ -22,17 +22,10 @@ if TYPE_CHECKING:
     import shap
     import shapiq
 
+    from eblime.results.explanation import Explanation
+
 JSON_SCHEMA = "eblime.explanation/1"
 _SHAPIQ = {"banzhaf": ("BV", "BII"), "shapley": ("SV", "SII")}  # shapiq's names, by order
-
-
-@runtime_checkable
-class Pieced(Protocol):
-    """A scene that is a text: pieces in their order, some of which are features."""
-
-    features: Sequence[str]
-    pieces: Sequence[str]  # joined, they are the text
-    owners: Sequence[int]  # feature of each piece, -1 for a separator
 
 
 def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
@@ -72,7 +65,6 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
 
 
 def _question(scene: Any, target: int) -> dict[str, Any]:
-    """The question of a prompt, its answer, and what the score is; a box that is explained."""
     scores = getattr(scene, "scores", ())
     if target < len(scores):
         kept = {name: part for name, part in scores[target].items() if name != "mask"}
@@ -107,7 +99,6 @@ def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.Dat
 
 
 def _encodable(value: Any) -> Any:
-    """Text, or a list with texts, that UTF-8 can hold."""
     if isinstance(value, list):
         return [_encodable(entry) for entry in value]
     return value.encode("utf8", "replace").decode() if isinstance(value, str) else value
@@ -128,10 +119,7 @@ def to_arviz(explanation: Explanation, n_draws: int = 4_000, rng: RNGLike = 0) -
 
     An InferenceData with ArviZ before 1.0, a DataTree since.
     """
-    try:
-        import arviz
-    except ImportError as error:
-        raise ImportError("`to_arviz` needs ArviZ: pip install 'eblime[arviz]'.") from error
+    arviz = import_extra("arviz", "arviz")
     draws = explanation.posterior.draw(n_draws, rng)
     posterior = {"beta": draws.beta[None]}
     posterior |= {name: values[None] for name, values in draws.extras.items()}
@@ -169,29 +157,23 @@ def to_shap(
     >>> sv.shape, int(sv.abs.mean(0).values.argmax())
     ((4, 3), 0)
     """
-    if isinstance(explanations, (Explanation, Mapping)):
+    from eblime.results.explanation import Explanation
+
+    entries: list[Any] = [] if isinstance(explanations, Explanation) else list(explanations)
+    several = bool(entries) and isinstance(entries[0], Mapping)
+    rows: list[Any] = [one if isinstance(one, Mapping) else {0: one} for one in entries]
+    if not rows or not all(isinstance(e, Explanation) for row in rows for e in row.values()):
         raise TypeError(
-            "`explanations` must be a list with one entry per input; got one entry. Put it into a "
-            "list, or use `explanation.to_shap()` for one explanation."
+            "`explanations` must be a list with an explanation, or a dictionary from targets to "
+            "explanations, for each input; for one explanation, use `explanation.to_shap()`."
         )
-    entries: list[Any] = list(explanations)
-    if not entries:
-        raise ValueError("`explanations` must have at least one explanation.")
-    several = all(isinstance(entry, Mapping) for entry in entries)
-    targets = list(entries[0]) if several else [0]
+    targets = list(rows[0])
     table = []
-    for k, entry in enumerate(entries):
-        row = entry if several else {0: entry}
+    for k, row in enumerate(rows):
         if set(row) != set(targets):
             raise ValueError(
                 f"All inputs must have the same targets; the first has {sorted(targets)}, input "
                 f"{k} has {sorted(row)}. Give `explain_targets` a list of targets."
-            )
-        wrong = [type(e).__name__ for e in row.values() if not isinstance(e, Explanation)]
-        if wrong:
-            raise TypeError(
-                "`explanations` must be explanations, or dictionaries from targets to "
-                f"explanations; got {wrong[0]}."
             )
         table.append([one_to_shap(row[target], prob) for target in targets])
         if any(one.feature_names != table[0][0].feature_names for one in table[-1]):
@@ -208,7 +190,7 @@ def to_shap(
         base_values=stack("base_values"),
         data=np.stack([row[0].data for row in table]),
         feature_names=table[0][0].feature_names,
-        output_names=[entries[0][target].label for target in targets] if several else None,
+        output_names=[rows[0][target].label for target in targets] if several else None,
         **{field: stack(field) for field in ("lower_bounds", "upper_bounds") if certain},
     )
 
@@ -219,24 +201,23 @@ def one_to_shap(explanation: Explanation, prob: float = 0.95) -> shap.Explanatio
     Values are importances times the input as the regression sees it, which is one for a feature
     that is shown. So `base_values + values.sum()` is what the linear fit predicts for the input.
     """
-    try:
-        import shap
-    except ImportError as error:
-        raise ImportError("`to_shap` needs shap: pip install 'eblime[shap]'.") from error
-    post, shown = explanation.posterior, _itself(explanation)
+    post, masks = explanation.posterior, explanation.masks
+    binary = ((masks == 0) | (masks == 1)).all()
+    shown = np.ones(masks.shape[1]) if binary else masks[0]  # the input, as the regression sees it
     level = check_level("prob", prob)
     bounds: dict[str, FloatArray] = {}
     if post.has_spread:
         ends = post.interval(level) * shown[:, None]
         bounds = {"lower_bounds": ends.min(axis=1), "upper_bounds": ends.max(axis=1)}
     names, data = _names_and_data(explanation)
-    return shap.Explanation(
+    found: shap.Explanation = import_extra("shap", "shap").Explanation(
         values=post.mean * shown,
         base_values=post.intercept,
         data=data,
         feature_names=names,
         **bounds,
     )
+    return found
 
 
 def to_shapiq(
@@ -246,10 +227,7 @@ def to_shapiq(
     check_choice("index", index, tuple(_SHAPIQ))
     if order not in (1, 2):
         raise ValueError(f"`order` must be 1 or 2; got {order!r}.")
-    try:
-        import shapiq
-    except ImportError as error:
-        raise ImportError("`to_shapiq` needs shapiq: pip install 'eblime[shapiq]'.") from error
+    found: Any = import_extra("shapiq", "shapiq").InteractionValues
     answers = explanation.answers
     check_game(answers, "shapley")  # for the baseline, whatever the index
     single = explanation.importances(index).mean
@@ -262,7 +240,7 @@ def to_shapiq(
         pairs = explanation.interactions(index)
         for (i, j), mean in zip(pairs.pairs.tolist(), pairs.posterior.mean, strict=True):
             values[i, j] = float(mean)
-    return shapiq.InteractionValues(
+    return found(
         values=np.array(list(values.values())),
         interaction_lookup={players: k for k, players in enumerate(values)},
         index=_SHAPIQ[index][order - 1],
@@ -275,25 +253,17 @@ def to_shapiq(
     )
 
 
-def _itself(explanation: Explanation) -> FloatArray:
-    """The input as the regression sees it, (p,): ones for masks, else the first perturbed input."""
-    masks = explanation.masks
-    binary = bool(((masks == 0) | (masks == 1)).all())
-    return np.ones(masks.shape[1]) if binary else np.array(masks[0])
-
-
 def _names_and_data(explanation: Explanation) -> tuple[list[str], Any]:
     """Names of the features, and what shap shows beside them: values, words, or ones."""
     details, scene = explanation.details(), explanation.scene
     if {"column", "value"} <= set(details):
         return list(details["column"]), _numbers(details["value"])
-    if isinstance(scene, Pieced):
+    if hasattr(scene, "pieces"):
         return list(scene.features), np.array(_words(scene), dtype=object)
     return list(scene.features), np.ones(scene.n_features)
 
 
 def _numbers(values: list[str]) -> Any:
-    """Values of a row, as numbers where they are numbers; an array of floats if all are."""
     found: list[Any] = list(values)
     for place, value in enumerate(values):
         with suppress(ValueError):
@@ -302,7 +272,7 @@ def _numbers(values: list[str]) -> Any:
     return np.array(found, dtype=float if plain else object)
 
 
-def _words(scene: Pieced) -> list[str]:
+def _words(scene: Any) -> list[str]:
     """The first occurrence of each feature of a text, with the separator after it."""
     words, current = [""] * len(scene.features), -1
     for piece, owner in zip(scene.pieces, scene.owners, strict=True):

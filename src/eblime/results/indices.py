@@ -9,26 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime import registry
-from eblime._checks import check_choice, check_count, check_level, check_number
+from eblime._checks import check_count, check_level, check_number
 from eblime._repr import describe, name_of
 from eblime._table import importance_table
-from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
-from eblime.core.indices import banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.posterior import Posterior
-from eblime.protocols import Kernel, Method
+from eblime.protocols import Kernel
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from eblime.results.explanation import Explanation
-
-_MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
-_PAIRS = {"banzhaf": "Banzhaf interactions", "shapley": "Shapley interactions"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -75,31 +70,6 @@ class Interactions:
         level = check_level("prob", prob)
         return importance_table(self.posterior, self.names, level, top, noun="pair")
 
-    def sentences(self, prob: float = 0.95, top: int = 5) -> list[str]:
-        """The largest interactions whose sign is certain, in words: which pairs replace each other.
-
-        Two features replace each other if together they raise the score by less than the sum of
-        what each does alone, such as two sources that say the same. They need each other if it is
-        more.
-        """
-        check_count("top", top)
-        post = self.posterior
-        if not post.has_spread:
-            return []
-        ends = post.interval(check_level("prob", prob))
-        found = []
-        for k in post.order():
-            low, high = np.sort(np.abs(ends[k]))
-            if ends[k, 0] <= 0 <= ends[k, 1]:
-                continue
-            first, second = (printable(self.features[j]) for j in self.pairs[k])
-            verb, more = ("need", "more") if ends[k, 0] > 0 else ("replace", "less")
-            found.append(
-                f"{first} and {second} {verb} each other: together they do "
-                f"{abs(post.mean[k]):.3g} ({low:.3g} to {high:.3g}) {more} than the sum of the two."
-            )
-        return found[:top]
-
     def to_frame(self, prob: float = 0.95, top: int | None = None) -> pd.DataFrame:
         """One row per pair, the largest first.
 
@@ -126,7 +96,6 @@ class Interactions:
         return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the largest interactions with their intervals."""
         return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -134,29 +103,8 @@ class Interactions:
         return f"Interactions({self.posterior.estimand!r}, n_pairs={len(self.pairs)})"
 
     def __str__(self) -> str:
-        """The largest interactions, and what the certain ones say."""
-        return "\n".join([self.posterior.estimand, self.table(), *self.sentences()])
-
-
-def index_posterior(
-    explanation: Explanation,
-    index: str,
-    *,
-    width: float | None,
-    kernel: str | Kernel | None,
-) -> Posterior:
-    """The posterior of an index; see `Explanation.importances`."""
-    check_choice("index", index, INDICES)
-    if index != "lime" and (width is not None or kernel is not None):
-        raise ValueError(f"`width` and `kernel` must be None unless index='lime'; got {index!r}.")
-    if width is not None and kernel is not None:
-        raise ValueError("`width` and `kernel` must not both be given.")
-    if width is not None:
-        return posteriors_by_width(explanation, [width])[0]
-    if index == "lime" and kernel is None:
-        kernel = own_kernel(explanation)
-    chosen = Quadrature(kernel=kernel, index=index)  # type: ignore[arg-type]  # checked above
-    return index_posteriors(explanation, [chosen])[0]
+        """The largest interactions."""
+        return f"{self.posterior.estimand}\n{self.table()}"
 
 
 def index_posteriors(
@@ -193,13 +141,11 @@ def every_index(explanation: Explanation) -> dict[str, Posterior]:
     method: Any = explanation.method
     if getattr(method, "index", None) not in INDICES:
         return {}
-    defined = [name for name in INDICES if explanation.answers.exact_ends or name != "shapley"]
-    others = [replace(method, index=name) for name in defined if name != method.index]
-    if method.index != "lime" and method.kernel is None:
-        kernel = kernel_of(explanation.provenance.get("kernel"))
-        others = [replace(one, kernel=kernel) for one in others if kernel or one.index != "lime"]
-    fitted = index_posteriors(explanation, others)
-    found = {one.index: post for one, post in zip(others, fitted, strict=True)}
+    kernel = _known_kernel(explanation)
+    defined = {"lime": kernel is not None, "shapley": explanation.answers.exact_ends}
+    names = [name for name in INDICES if name != method.index and defined.get(name, True)]
+    others = [replace(method, index=name, kernel=kernel) for name in names]
+    found = dict(zip(names, index_posteriors(explanation, others), strict=True))
     found[method.index] = explanation.posterior
     return {name: found[name] for name in INDICES if name in found}
 
@@ -211,26 +157,6 @@ def posteriors_by_width(explanation: Explanation, widths: Sequence[float]) -> tu
     kernel = _exponential(explanation)
     methods = [Quadrature(kernel=replace(kernel, width=w, theta=None)) for w in widths]
     return index_posteriors(explanation, methods)
-
-
-def pair_interactions(explanation: Explanation, index: str) -> Interactions:
-    """The interactions of all pairs of features; see `Explanation.interactions`."""
-    check_choice("index", index, tuple(_PAIRS))
-    answers = explanation.answers.varying
-    check_game(answers, index)
-    p = answers.n_features
-    if not 2 <= p <= _MOST_FEATURES:
-        raise ValueError(
-            f"Interactions need 2 to {_MOST_FEATURES} features; the explanation has {p}."
-        )
-    pairwise = (banzhaf() if index == "banzhaf" else shapley(p)).pairwise()
-    (found,) = fit_indices(answers, [pairwise], [_PAIRS[index]])
-    return Interactions(
-        posterior=found,
-        pairs=pairwise.subsets(p),
-        features=tuple(str(name) for name in answers.features or explanation.features),
-        label=explanation.label,
-    )
 
 
 def own_kernel(explanation: Explanation) -> Kernel:
@@ -250,27 +176,10 @@ def own_width(explanation: Explanation) -> float:
     return _exponential(explanation).width_for(explanation.answers.n_varying)
 
 
-def with_own_kernel(explanation: Explanation, method: Method) -> Method:
-    """A method that needs no weights with the kernel of an explanation, unless it has its own.
-
-    A method for Shapley values is refused where they are not defined.
-    """
-    check_game(explanation.answers, getattr(method, "index", "lime"))
-    adapt = getattr(method, "with_kernel", None)
-    if adapt is None or getattr(method, "kernel", None) is not None:
-        return method
-    if getattr(method, "index", "lime") != "lime":  # needs no kernel
-        return method
-    adapted: Method = adapt(own_kernel(explanation))
-    return adapted
-
-
 def _exponential(explanation: Explanation) -> ExponentialKernel:
-    """The kernel of an explanation, which must have a width."""
     kernel = _known_kernel(explanation)
     if not isinstance(kernel, ExponentialKernel):
-        own = getattr(explanation.method, "kernel", None)
-        found = explanation.provenance.get("kernel") if own is None else describe(own)
+        found = explanation.provenance.get("kernel") if kernel is None else describe(kernel)
         raise ValueError(
             "`width` needs an explanation with an ExponentialKernel; the kernel of this one is "
             f"{name_of(found)}. Give `kernel=ExponentialKernel(width=...)`."

@@ -12,8 +12,6 @@ import numpy as np
 from eblime._text import printable
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.methods.eblime import EBLIME
-from eblime.methods.regression import is_quick
 from eblime.posterior import Posterior
 from eblime.results.indices import by_quadrature
 
@@ -25,9 +23,7 @@ _NAMED = 3  # features that the note names
 # held-out R^2 below which the linear fit predicts nothing, is poor, and is only fair
 _NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
 _GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
-_PRIOR = 0.1  # by which EBLIME's R^2 must be above a method's to blame that method's prior
 _WIDE = 2.0  # factor of the variance, by prediction errors of rounds, that gets a note
-_BLOCK = 1 << 20  # numbers held at once
 
 
 def fit_sentence(explanation: Explanation) -> str:
@@ -112,24 +108,11 @@ def notes(explanation: Explanation) -> list[str]:
 
 
 def _fit_notes(explanation: Explanation) -> list[str]:
-    """Notes about R^2 and its cause: the model, few masks, or the method's prior."""
+    """Notes about R^2 and its cause: the method's prior, few masks, or the model."""
     post = explanation.posterior
-    r2, found = prediction_r2(post), list[str]()
+    r2 = prediction_r2(post)
     if post.constant or r2 >= _FAIR:
-        return found
-    free = _free_of_prior(explanation, r2)
-    if free is not None:
-        kinds = ("no intercept", "penalised intercept")
-        kind = next((f" ({words})" for words in kinds if words in post.estimand), "")
-        model = ", not by the model" if prediction_r2(free) >= _POOR else ""
-        found.append(
-            f"The low R² ({r2:.2f}) is caused by the prior of {printable(post.method)}{kind}"
-            f"{model}: EBLIME() has {free.fit_label(2, 'R²')} on the same answers. Use "
-            '`refit("eblime")`.'
-        )
-        post, r2 = free, prediction_r2(free)
-    if r2 >= _FAIR:
-        return found
+        return []
     if r2 < _NOTHING:
         words = (
             "The linear fit does not predict the model: for a mask that it has not seen, the mean "
@@ -142,7 +125,14 @@ def _fit_notes(explanation: Explanation) -> list[str]:
         )
     else:
         words = "The linear fit is only fair."
-    if post.r2 - r2 > _GAP:
+    kinds = ("no intercept", "penalised intercept")
+    kind = next((words for words in kinds if words in post.estimand), None)
+    if kind is not None:
+        reason = (
+            f"It may be caused by the prior of {printable(post.method)} ({kind}): "
+            'try `refit("eblime")`.'
+        )
+    elif post.r2 - r2 > _GAP:
         reason = (
             f"It follows its own {post.n_masks} masks (in-sample R² {post.r2:.2f}), which are few "
             f"for {explanation.answers.n_varying} features: more masks or fewer features will help."
@@ -151,23 +141,10 @@ def _fit_notes(explanation: Explanation) -> list[str]:
         reason = "Coarser or other features, or a narrower kernel, may describe the model better."
     else:
         reason = "The model does more here than add up its features."
-    return [*found, f"{words} {reason}"]
-
-
-def _free_of_prior(explanation: Explanation, r2: float) -> Posterior | None:
-    """EBLIME's fit of the same answers, if it shows that the method's prior spoils its own fit."""
-    if isinstance(explanation.method, EBLIME) and explanation.method.intercept == "flat":
-        return None
-    if not is_quick(EBLIME(), explanation.answers, fits=5):  # with those of the held-out R^2
-        return None
-    free = explanation.refit("eblime").posterior
-    # a fit with a free intercept is never worse than the mean on its own data
-    blamed = prediction_r2(free) >= _POOR or explanation.posterior.r2 < 0
-    return free if blamed and prediction_r2(free) - r2 > _PRIOR else None
+    return [f"{words} {reason}"]
 
 
 def _mask_notes(explanation: Explanation) -> list[str]:
-    """Notes about a point estimate, too few masks, and features that few masks decide."""
     post = explanation.posterior
     if not post.has_spread:
         return [f"{printable(post.method)} is a point estimate: it has no intervals."]
@@ -202,39 +179,33 @@ def _mask_notes(explanation: Explanation) -> list[str]:
 
 
 def _masks_per_feature(answers: Answers, mean: FloatArray) -> FloatArray:
-    """How many masks decide each importance, (p,), as effective numbers.
+    """How many masks decide each importance, (p,), as effective numbers; infinite if not binary.
 
-    The smaller of two: of the masks in which the feature has its rarer state, if there are two, by
-    their weights; and of all masks, by their shares in the variance of the importance (squares
-    of weight, distance from the mean and residual). The second is small if a few scores are far
-    from the linear fit.
+    The smaller of two: of the masks in which the feature has its rarer state, by their weights; and
+    of all masks, by their shares in the variance of the importance (squares of weight, distance
+    from the mean and residual). The second is small if a few scores are far from the linear fit.
     """
-    masks, scores, weights = answers.masks, answers.scores, answers.weights
-    n, p = masks.shape
-    weights = weights / weights.max()
+    masks, scores = answers.masks, answers.scores
+    weights = answers.weights / answers.weights.max()
+
+    def number(shares: FloatArray, shown: FloatArray, hidden: FloatArray) -> FloatArray:
+        """`(sum s)^2 / sum s^2` of shares times a factor for a feature's state."""
+        sums = []
+        for power in (1, 2):
+            part = shares**power @ masks
+            sums.append(part * shown**power + ((shares**power).sum() - part) * hidden**power)
+        known = sums[1] > 1e-12 * (shares**2).sum()
+        return np.asarray(np.divide(sums[0] ** 2, sums[1], out=np.zeros_like(mean), where=known))
+
     centre = weights @ masks / weights.sum()
-    missed = scores - np.average(scores, weights=weights)
-    missed -= masks @ mean - centre @ mean
+    missed = scores - np.average(scores, weights=weights) - masks @ mean + centre @ mean
     pull = (weights * (missed / (np.abs(missed).max() or 1.0))) ** 2
-    pull /= pull.max() or 1.0
-    counts, step = np.empty(p), max(1, _BLOCK // n)
-    for start in range(0, p, step):  # a file may have very many features
-        columns = slice(start, start + step)
-        some = masks[:, columns]
-        found = _effective_numbers((some - centre[columns]) ** 2 * pull[:, None])
-        rare = np.where(2 * some.sum(axis=0) <= n, some, 1 - some)
-        states = ((some == 0) | (some == 1)).all(axis=0)
-        few = _effective_numbers(rare * weights[:, None])
-        counts[columns] = np.where(states, np.minimum(found, few), found)
-    return counts
-
-
-def _effective_numbers(shares: FloatArray) -> FloatArray:
-    """`(sum s)^2 / sum s^2` of each column; 0 for a column of zeros."""
-    top = shares.max(axis=0)
-    scaled = shares / np.where(top > 0, top, 1.0)
-    squares = np.sum(scaled**2, axis=0)
-    return np.asarray(scaled.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0))
+    rare = (masks.mean(axis=0) <= 0.5).astype(np.float64)
+    fewest = np.minimum(
+        number(weights, rare, 1 - rare),
+        number(pull / (pull.max() or 1.0), (1 - centre) ** 2, centre**2),
+    )
+    return np.where(((masks == 0) | (masks == 1)).all(axis=0), fewest, np.inf)
 
 
 def prediction_r2(post: Posterior) -> float:

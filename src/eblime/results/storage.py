@@ -5,9 +5,9 @@ the posterior, with all that a printed table shows; arrays are `.npy` members be
 compared with a limit before anything is decompressed. JSON can only name methods that are
 registered, and settings that are dataclasses of a method's module or kernels.
 
-A method that the reader has is fitted again, and the result is compared with the summary. If the
-method is missing, or fitting it would take more than a few seconds, the posterior is rebuilt from
-the summary, which has the exact table of the importances, and from draws.
+A method that the reader has is fitted again. If it is missing, or fitting it would take more than
+a few seconds, the posterior is rebuilt from the summary, which has the exact table of the
+importances, and from draws.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ from eblime import kernels, registry
 from eblime._checks import check_masks, check_scores, check_weights
 from eblime._files import write_whole
 from eblime._text import printable
-from eblime._warn import warn_user
 from eblime.answers import Answers
 from eblime.core.derived import select_features
-from eblime.core.fit_quality import HeldOut, score_range
+from eblime.core.fit_quality import HeldOut
 from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue
 from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
@@ -51,12 +50,9 @@ _NAME = "explanation.json"
 _MAX_TARGET = (1 << 53) - 1
 _PLAIN = ("target", "label", "prediction", "exhaustive", "provenance")
 _MAX_REASON = 300  # characters: an error may quote the file
-_MAX_MEMBERS = 1000
 _MAX_AXES = 4
 _LEVEL = 0.95  # of the stored intervals
 _MAX_DRAWS, _MAX_NUMBERS = 4_000, 4_000_000  # draws that are stored, and numbers in them
-_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")  # those of NumPy
-_TOLERANCE = 1e-6  # of a standard deviation, by which a refit may differ
 
 
 def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
@@ -80,13 +76,12 @@ def pack(explanation: Explanation) -> bytes:
     return buffer.getvalue()
 
 
-def load(
-    path: str | os.PathLike[str], *, max_bytes: int | None = None, refit: bool = False
-) -> Explanation:
+def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Explanation:
     """Read an explanation that `Explanation.save` wrote.
 
     The file may come from anybody: no code in it is run, sizes are checked before anything is
-    unpacked, values that do not fit together are refused, and no fit is made that takes long.
+    unpacked, values that do not fit together are refused, and no fit is made that takes long: many
+    masks or features have the stored table, and draws for all else, until you call `refit`.
 
     Parameters
     ----------
@@ -95,9 +90,6 @@ def load(
     max_bytes
         How large the file may be, also once it is unpacked. None allows 192 MiB and 50 times the
         size of the file, at most 1 GiB.
-    refit
-        Fit the method again however long that takes. Otherwise many masks or features have the
-        stored table of the importances, and stored draws for everything else.
 
     Examples
     --------
@@ -110,19 +102,25 @@ def load(
     ...     eblime.load(path).features[1]
     "word 'good'"
     """
-    content = _read_regular(path, _MAX_BYTES if max_bytes is None else max_bytes)
-    return unpack(content, Path(path), max_bytes=max_bytes, refit=refit)
+    file, limit = Path(path), max_bytes or _MAX_BYTES
+    found = file.stat()
+    if not stat.S_ISREG(found.st_mode):  # a pipe must not hang
+        raise ValueError(f"{file} must be a regular file; it is not.")
+    if found.st_size > limit:
+        raise ValueError(f"{file} must have at most {limit} bytes; it has {found.st_size}.")
+    return unpack(file.read_bytes(), file, max_bytes=max_bytes)
 
 
-def unpack(
-    content: bytes, source: object, *, max_bytes: int | None = None, refit: bool = False
-) -> Explanation:
+def unpack(content: bytes, source: object, *, max_bytes: int | None = None) -> Explanation:
     """Read an explanation from the content of a file; error messages name the source."""
     limit = max_bytes or min(_MAX_BYTES, _SPARE_BYTES + _EXPANSION * len(content))
     most_json = max_bytes or _SPARE_JSON + _JSON_EXPANSION * len(content)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as file:
-            total = _check_archive(file, len(content))
+            members = file.infolist()
+            if {one.compress_type for one in members} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                raise ValueError("its parts must be stored or deflated")  # others may be denser
+            total = sum(one.file_size for one in members)
             _check_size(total, limit)
             needed = file.getinfo(_NAME).file_size
             if needed > most_json:
@@ -135,10 +133,12 @@ def unpack(
                 if name.endswith(".npy") and not unknown
             }
         if not unknown:
-            tree = json.loads(text, object_hook=lambda value: _with_arrays(value, arrays))
+            tree = json.loads(
+                text, object_hook=lambda v: arrays[v["array"]] if list(v) == ["array"] else v
+            )
             grown = [tree["answers"]["masks"], tree["draws"]]
             _check_size(total + sum(8 * np.size(array) for array in grown), limit)
-            return _explanation(tree, refit=refit)
+            return _explanation(tree)
     except Exception as error:  # zip, JSON and arrays fail in many ways on damaged content
         reason = printable(str(error)[:_MAX_REASON]) or type(error).__name__
         raise ValueError(
@@ -149,8 +149,7 @@ def unpack(
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:
-    """An explanation as plain values and arrays."""
-    scene = explanation.scene
+    scene, post = explanation.scene, explanation.posterior
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
     method, encoded = explanation.method, _is_known(explanation.method)
@@ -165,27 +164,33 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
         "answers": answers,
         "scene": {"domain": scene.domain, "fields": _fields_of(scene)},
         "method": method if encoded else None,
-        "summary": _summarise(explanation.posterior),
+        "summary": {  # what a printed table shows
+            "name": post.method,
+            "estimand": post.estimand,
+            "mean": post.mean,
+            "r2": post.r2,
+            "r2_held_out": post.r2_held_out,
+            "intercept": post.intercept,
+            **post.columns(_LEVEL),
+        },
         "draws": _draws_to_store(explanation, encoded=encoded),
     }
 
 
-def _explanation(tree: Any, *, refit: bool) -> Explanation:
-    """The explanation of a file, checked."""
+def _explanation(tree: Any) -> Explanation:
     answers, summary = _answers(tree["answers"]), tree["summary"]
     domain = registry.find("domains", tree["scene"]["domain"])
     scene = domain.scene(**tree["scene"]["fields"])
     domain.check_scene(scene)
-    method = _build_method(tree["method"])
+    method: Any = _build_method(tree["method"])
     checks.check_fields(summary, _SUMMARY, "`summary.")
     exhaustive, generator = tree["exhaustive"] is True, tree["generator"]
     lost = tree["draws"] is not None and generator is None  # draws that cannot be made again
-    quick = method is not None and is_quick(method, answers, exhaustive=exhaustive) and not lost
-    if method is None or not (refit or quick):
+    quick = method is not None and is_quick(method, answers) and not lost
+    if not quick:
         posterior = _stored_posterior(answers, summary, tree["draws"], exhaustive=exhaustive)
     else:
-        (posterior,) = fit_each(method, _generator_in(generator), [answers], exhaustive=exhaustive)
-        _compare(posterior, summary)
+        (posterior,) = fit_each(method, _generator_in(generator), [answers])
         if not isinstance(posterior.held_out, float) and summary["r2_held_out"] is not None:
             known = HeldOut.known(summary["r2_held_out"])
             posterior = dataclasses.replace(posterior, held_out=known)
@@ -255,14 +260,11 @@ _ANSWERS: dict[str, checks.Check] = {
     "hidden": checks.optional(checks.number()),
     "features": checks.optional(checks.NAMES),
     "masks": checks.floats("n", "p"),
-    "scores": checks.floats("n"),
-    "weights": checks.floats("n", low=0.0),
     "sampling": checks.optional(checks.floats("n", low=0.0)),
     "rounds": checks.optional(checks.array_of("iu", 1)),
     "noisy": checks.flag(),
     "fixed": checks.optional(checks.array_of("b", 1)),
 }
-_SECONDS = checks.optional(checks.number(low=0.0))
 _EXPLANATION = {
     "posterior": checks.instance(Posterior),
     "target": checks.whole(0, _MAX_TARGET),
@@ -273,49 +275,13 @@ _EXPLANATION = {
     "generator": checks.optional(checks.plain()),
 }
 _PROVENANCE = {  # what is read from it; other entries are only shown
-    "seconds": _SECONDS,
+    "seconds": checks.optional(checks.number(low=0.0)),
     "input": checks.optional(checks.plain()),
 }
 _RULES = {
     "one number of features throughout": _one_size,
     "finite importances": lambda e: bool(np.isfinite(e.posterior.mean).all()),
 }
-
-
-def _read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Read a file of at most `limit` bytes; pipes, devices and folders are refused unread."""
-    options = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    handle = os.open(path, os.O_RDONLY | options)  # non-blocking: a pipe must not hang
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise ValueError(f"{os.fspath(path)} must be a regular file; it is not.")
-        if found.st_size > limit:
-            raise ValueError(
-                f"{os.fspath(path)} must have at most {limit} bytes; it has {found.st_size}."
-            )
-        with open(handle, "rb", closefd=False) as file:
-            return file.read(limit)
-    finally:
-        os.close(handle)
-
-
-def _check_archive(archive: zipfile.ZipFile, size: int) -> int:
-    """The bytes that all members unpack to, as the archive states; strange archives are refused.
-
-    `size` is that of the archive itself: members that share their bytes add up to more.
-    """
-    members = archive.infolist()
-    compression = {member.compress_type for member in members}
-    for must, holds in {
-        f"be at most {_MAX_MEMBERS}": len(members) <= _MAX_MEMBERS,
-        "have different names": len({member.filename for member in members}) == len(members),
-        "be stored or deflated": compression <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED},
-        "not overlap": sum(member.compress_size for member in members) <= size,
-    }.items():
-        if not holds:
-            raise ValueError(f"its parts must {must}")
-    return sum(member.file_size for member in members)
 
 
 def _parse_array(data: bytes) -> NDArray[Any]:
@@ -355,19 +321,12 @@ def _dump(tree: Any, arrays: Arrays) -> str:
     return json.dumps(tree, default=encode)
 
 
-def _with_arrays(value: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """An entry of a file, or the array that it names."""
-    return arrays[value["array"]] if list(value) == ["array"] else value
-
-
 def _fields_of(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass, from which it can be built again."""
     fields = dataclasses.fields(value)
     return {field.name: getattr(value, field.name) for field in fields if field.init}
 
 
 def _is_known(method: Any) -> bool:
-    """Whether a reader can build the method again from its name and settings."""
     if not dataclasses.is_dataclass(method) or type(method) not in _known_methods().values():
         return False
     try:
@@ -411,19 +370,8 @@ def _known_methods() -> dict[str, type]:
 class StoredLaw:
     """Means, standard deviations and 95 % intervals as they were; draws for everything else."""
 
-    mean: NDArray[np.float64]  # (p,)
     columns: Mapping[str, NDArray[np.float64]]  # of a table with 95 % intervals, (p,) each
     drawn: DrawsLaw
-
-    @property
-    def n_features(self) -> int:
-        """Number of features, p."""
-        return len(self.mean)
-
-    @property
-    def sd(self) -> NDArray[np.float64]:
-        """Standard deviations, (p,)."""
-        return self.columns["sd"]
 
     def quantile(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Quantiles, (K,) -> (K, p); those of the 95 % interval are not of the draws."""
@@ -439,27 +387,13 @@ class StoredLaw:
         """The law of some of the features."""
         columns = {name: values[features] for name, values in self.columns.items()}
         drawn: Any = select_features(self.drawn, features)
-        return StoredLaw(mean=self.mean[features], columns=columns, drawn=drawn)
+        return StoredLaw(columns=columns, drawn=drawn)
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else: the covariance, densities, joint probabilities and draws."""
+        """Mean and sd; everything else, such as the covariance and densities, is of the draws."""
         if name.startswith("__"):  # of copy and pickle, before there are fields
             raise AttributeError(name)
-        return getattr(self.drawn, name)
-
-
-def _summarise(post: Posterior) -> dict[str, Any]:
-    """What a printed table shows; a refit is compared with it, or it replaces the refit."""
-    return {
-        "name": post.method,
-        "estimand": post.estimand,
-        "mean": post.mean,
-        "r2": post.r2,
-        "r2_held_out": post.r2_held_out,
-        "ess": post.ess,
-        "intercept": post.intercept,
-        **post.columns(_LEVEL),
-    }
+        return self.columns[name] if name in ("mean", "sd") else getattr(self.drawn, name)
 
 
 def _draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] | None:
@@ -473,7 +407,7 @@ def _draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] 
     law = post.law.drawn if isinstance(post.law, StoredLaw) else post.law
     ours = encoded and type(method).__module__.startswith("eblime.")
     repeatable = explanation.generator is not None or not isinstance(law, DrawsLaw)
-    quick = is_quick(method, explanation.answers, exhaustive=explanation.exhaustive)
+    quick = is_quick(method, explanation.answers)
     if ours and repeatable and quick:
         return None
     if isinstance(law, DrawsLaw):
@@ -487,74 +421,56 @@ def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
     """A generator in the given state; that of seed 0 if None."""
     if state is None:
         return np.random.default_rng(0)
-    kind = state["bit_generator"]
-    if kind not in _GENERATORS:
-        raise ValueError(f"`generator` must be one of {', '.join(_GENERATORS)}; got {kind!r:.40}")
-    bits = getattr(np.random, kind)(0)
+    kind = getattr(np.random, state["bit_generator"])
+    if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
+        raise ValueError(f"`generator` must be one of NumPy's; got {kind!r:.40}")
+    bits: Any = kind(0)
     bits.state = state
     return np.random.Generator(bits)
-
-
-def _compare(posterior: Posterior, summary: Mapping[str, Any]) -> None:
-    """Warn if a refit gives other importances than those of the file."""
-    largest = np.abs(summary["mean"]).max()
-    gap = np.abs(posterior.mean - summary["mean"])
-    if not (gap <= _TOLERANCE * (summary.get("sd", largest) + largest) + 1e-300).all():
-        warn_user(
-            "Fitting the stored answers again gives other importances than when the file was "
-            f"written (largest difference {gap.max():.3g}): this version of eblime computes "
-            f"{posterior.method} differently."
-        )
 
 
 def _stored_posterior(
     answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None, *, exhaustive: bool
 ) -> Posterior:
-    """The posterior without a fit."""
     law: Any = PointMass(mean=summary["mean"], method=summary["name"])
     if "sd" in summary:
         if draws is None:
             raise ValueError(
                 f"fitting {summary['name']!s:.40} again to {answers.n_masks} masks of "
-                f"{answers.n_features} features may take long; if you trust the file, pass "
-                "refit=True"
+                f"{answers.n_features} features may take long, and it has no draws"
             )
-        checks.check_fields(summary, _COLUMNS, "`summary.")
+        checks.check_fields(summary, dict.fromkeys(_COLUMNS, _COLUMN), "`summary.")
         drawn = DrawsLaw(draws=Draws(beta=np.asarray(draws, dtype=np.float64)))
         if drawn.n_features != answers.n_features or not np.isfinite(drawn.draws.beta).all():
             raise ValueError("`draws` must be finite, with one column per feature")
-        columns = {name: summary[name] for name in ("sd", "low", "high", "prob_positive")}
-        law = StoredLaw(mean=summary["mean"], columns=columns, drawn=drawn)
+        law = StoredLaw(columns={name: summary[name] for name in _COLUMNS}, drawn=drawn)
     held_out: Any = summary["r2_held_out"]
     if held_out is not None:  # all masks leave nothing to hold out
         held_out = float(held_out) if exhaustive else HeldOut.known(held_out)
-    return Posterior(
-        law=law,
-        estimand=summary["estimand"],
+    made = Posterior.from_law(
+        law,
+        answers,
         method=summary["name"],
-        n_masks=answers.n_masks,
-        r2=float(summary["r2"]),
-        held_out=held_out,
-        score_range=score_range(answers.scores, answers.weights),
-        ess=float(summary["ess"]),
+        estimand=summary["estimand"],
         extras={"intercept": PointValue(value=float(summary["intercept"]))},
-        by_function=summary["name"] == "Quadrature",
+    )
+    by_function = summary["name"] == "Quadrature"
+    return dataclasses.replace(
+        made, r2=float(summary["r2"]), held_out=held_out, by_function=by_function
     )
 
 
-def _is_column(value: Any) -> bool:
-    """Whether a value is a column of a table."""
-    return isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1
-
-
-_COLUMN = checks.Check(must="a float64 array of one axis", holds=_is_column, axes=("p",))
+_COLUMN = checks.Check(
+    must="a float64 array of one axis",
+    holds=lambda v: isinstance(v, np.ndarray) and v.dtype == np.float64 and v.ndim == 1,
+    axes=("p",),
+)
 _SUMMARY = {
     "name": checks.text(),
     "estimand": checks.text(),
     "mean": _COLUMN,
     "r2": checks.number(high=1.0, nan=True),
     "r2_held_out": checks.optional(checks.number(high=1.0, nan=True)),
-    "ess": checks.number(low=0.0),
     "intercept": checks.number(),
 }
-_COLUMNS = dict.fromkeys(("mean", "sd", "low", "high", "prob_positive"), _COLUMN)
+_COLUMNS = ("mean", "sd", "low", "high", "prob_positive")

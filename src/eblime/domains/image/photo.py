@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +21,9 @@ PHOTO_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff
 _MOST_PIXELS = 100_000_000  # of a photo in a file, by its header
 
 
-@runtime_checkable
-class OpenFile(Protocol):
-    """An open binary file."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Read some bytes."""
-        ...
-
-
 def is_photo(source: Any) -> bool:
     """Whether `source` is a path, an open file or a PIL image."""
-    return isinstance(source, (str, os.PathLike, OpenFile)) or _is_pil(source)
+    return isinstance(source, (str, os.PathLike)) or hasattr(source, "read") or _is_pil(source)
 
 
 def open_photo(source: Any, name: str | None = None) -> Image.Image:

@@ -140,7 +140,6 @@ SEGMENTER = Segmenter(
     kind="image",
     features="superpixels",
     sides="(H, W)",
-    element="pixel",
     known=SEGMENTATIONS,
     regular="grid",
     factor=lambda sides: -(-max(sides) // LONGEST),
@@ -162,25 +161,22 @@ def read_image(
 def as_pixels(image: Any) -> NDArray[Any]:
     """The checked pixels of a path, an open file, a PIL image or an array."""
     is_array = isinstance(image, np.ndarray) or not is_photo(image)
-    pixels = image if is_array else open_photo(image)
-    return SEGMENTER.read_numbers(image, pixels, "a PIL image or a path")
+    return SEGMENTER.read_numbers(image if is_array else open_photo(image), "a PIL image or a path")
 
 
 def _scores_fit(scene: ImageScene) -> bool:
     """Whether every target is a box inside the image, or a region of its size."""
-    high = np.array(scene.labels.shape[::-1] * 2)
     for score in scene.scores:
         if not isinstance(score, Mapping) or not isinstance(score.get("label"), (str, int)):
             return False
         if score.get("kind") == "box":
             checks.check_fields(score, {"box": checks.list_of(checks.number(0), "corner", most=4)})
-            corners = np.array(score["box"])
-            if len(corners) != 4 or (corners > high).any() or (corners[:2] >= corners[2:]).any():
+            low, high = np.reshape(score["box"], (2, 2))
+            if (low >= high).any() or (high > scene.labels.shape[::-1]).any():
                 return False
         else:
-            checks.check_fields(
-                score, {"mask": checks.array_of("u", 2), "activation": checks.text(20)}
-            )
+            mask, words = checks.array_of("u", 2), checks.text(20)
+            checks.check_fields(score, {"mask": mask, "activation": words})
             if score["mask"].shape != scene.labels.shape or score["mask"].max() != 1:
                 return False
     return True

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._checks import HUGE, check_number
+from eblime._checks import check_names, check_number
 from eblime._types import FloatArray
 from eblime._warn import warn_user
-from eblime.domains.composite import plain_array
+from eblime.domains.composite import as_numbers, check_finite
 from eblime.domains.readers import read_file, read_mat, read_npy
 
 # a column with the times, such as "time", "t" or "Time [ms]"
@@ -47,34 +46,21 @@ def read_recording(
         found = _read_columns(source) or _read_array(source)
     _check_samples(found.signal)
     if channels is not None:
-        found = replace(found, channels=_check_names(channels, len(found.signal)))
+        found = replace(found, channels=check_names("channels", channels, len(found.signal)))
     return found if rate is None else _with_rate(found, rate)
 
 
 def _with_rate(found: Recording, rate: float) -> Recording:
     """A recording with its samples per second, which must not differ from its own times."""
     check_number("rate", rate)
-    n = found.signal.shape[1]
     if found.times is None:
-        return replace(found, times=np.arange(n) / rate, unit="s")
-    own = (n - 1) / (found.times[-1] - found.times[0])
+        return replace(found, times=np.arange(found.signal.shape[1]) / rate, unit="s")
+    own = 1 / np.diff(found.times).mean()
     if found.unit in ("s", "") and not np.isclose(own, rate, rtol=1e-3):
         raise ValueError(
             f"`rate` must be left out, or equal to that of the signal's own times, {own:g}; "
             f"got {rate:g}."
         )
-    return found
-
-
-def _check_names(names: Sequence[str], count: int) -> list[str]:
-    """Names of channels, one each and all different."""
-    found = [str(name) for name in names]
-    if isinstance(names, str) or len(found) != count:
-        raise ValueError(
-            f"`channels` must have a name for each of the {count} channels; got {names!r:.80}."
-        )
-    if len(set(found)) < count:
-        raise ValueError(f"`channels` must differ; got {names!r:.80}.")
     return found
 
 
@@ -85,14 +71,7 @@ def _check_samples(signal: FloatArray) -> None:
         raise ValueError(
             f"`signal` must have at least {_SHORTEST} samples; got {n} in {n_channels} channels."
         )
-    bad = np.argwhere(~(np.abs(signal) <= HUGE))
-    if len(bad):
-        channel, sample = bad[0].tolist()
-        raise ValueError(
-            f"`signal` must be finite; got {signal[channel, sample]} at sample {sample} of channel "
-            f"{channel}, and {len(bad)} such samples in all. Fill them first, such as by "
-            "interpolation."
-        )
+    check_finite("signal", signal)
     if n_channels > n:
         warn_user(
             f"The signal is read as {n_channels} channels of {n} samples each. If it is the other "
@@ -102,21 +81,7 @@ def _check_samples(signal: FloatArray) -> None:
 
 def _read_array(source: Any) -> Recording:
     """An array of one or two axes, or what can be converted to one."""
-    values = plain_array(source, "signal")
-    if values.dtype.kind not in "buif":
-        hint = " Pass its size, `np.abs(signal)`, or its parts." if values.dtype.kind == "c" else ""
-        raise TypeError(
-            "`signal` must be an array of real numbers, a series, a frame or a path; got "
-            f"{type(source).__name__} of dtype {values.dtype}.{hint}"
-        )
-    if np.ma.is_masked(source):
-        raise ValueError("`signal` must have no masked samples; fill them first.")
-    if values.ndim not in (1, 2) or not values.size:
-        batch = values.ndim == 3 and len(values) == 1
-        raise ValueError(
-            f"`signal` must have shape (T,) or (C, T), and not be empty; got shape {values.shape}."
-            + (" Pass `signal[0]`, without the batch axis." if batch else "")
-        )
+    values = as_numbers("signal", source, (1, 2), "(T,) or (C, T)", "a series, a frame or a path")
     samples = np.array(np.atleast_2d(values), dtype=np.float64)  # a copy: the explanation keeps it
     return Recording(signal=samples, channels=_numbers(len(samples)), flat=values.ndim == 1)
 
@@ -132,45 +97,47 @@ def _read_columns(source: Any) -> Recording | None:
 
     native: Any = nw.from_native(source, pass_through=True, eager_only=True, allow_series=True)
     if isinstance(native, nw.Series):
-        columns = {str(native.name or "0"): native.to_numpy()}
+        names, series = [native.name or "0"], [native]
     elif isinstance(native, nw.DataFrame):
-        columns = {str(name): native[name].to_numpy() for name in native.columns}
-        if len(columns) < len(native.columns):
-            raise ValueError(f"The columns of `signal` must differ; got {native.columns!r:.80}.")
+        names, series = native.columns, [*native.iter_columns()]
     else:
         return None
+    names = check_names("columns", names, len(names))
+    columns = {name: one.to_numpy() for name, one in zip(names, series, strict=True)}
     index = nw.maybe_get_index(native)
-    found = _from_columns(columns, "`signal`", flat=isinstance(native, nw.Series))
-    if found.times is not None or index is None:
-        return found
-    stamps = np.asarray(index.tz_localize(None) if getattr(index, "tz", None) else index)
-    if np.array_equal(stamps, np.arange(len(stamps))):
-        return found  # numbers of rows, which are not times
-    return _with_times(found, stamps, "", "the index of `signal`")
+    if index is not None:
+        index = np.asarray(index.tz_localize(None) if getattr(index, "tz", None) else index)
+    return _from_columns(columns, "`signal`", index, flat=isinstance(native, nw.Series))
 
 
-def _from_columns(columns: dict[str, NDArray[Any]], owner: str, *, flat: bool = False) -> Recording:
+def _from_columns(
+    columns: dict[str, NDArray[Any]],
+    owner: str,
+    index: NDArray[Any] | None = None,
+    *,
+    flat: bool = False,
+) -> Recording:
     """Columns as channels; one that is called time, if there are others, has the times.
 
-    A first column without a name is an index, as pandas writes it: dates are times, and numbers of
-    rows nothing.
+    Without one, the index has them, if it is not the numbers of the rows. A first column without a
+    name is an index that pandas wrote.
     """
     first = next(iter(columns), None)
-    index = columns[first] if first in _UNNAMED and len(columns) > 1 else np.empty(0)
-    if index.dtype.kind == "M" or (index.size and np.array_equal(index, np.arange(index.size))):
-        rest = {name: values for name, values in columns.items() if name != first}
-        columns = {"time": index, **rest} if index.dtype.kind == "M" else rest
-    named = {name: _TIME.fullmatch(name.strip()) for name in columns}
-    clock = next((name for name, match in named.items() if match), None)
-    names = [name for name in columns if name != clock or len(columns) == 1]
+    if first in _UNNAMED and len(columns) > 1:
+        index = columns.pop(first)
+    matches: dict[str, Any] = {name: _TIME.fullmatch(name.strip()) for name in columns}
+    clock = next((name for name in columns if matches[name] and len(columns) > 1), None)
+    names = [name for name in columns if name != clock]
     signal = [_channel(columns[name], f"column {name!r} of {owner}") for name in names]
     if not signal or not len(signal[0]):
         raise ValueError(f"{owner} must have at least one column and not be empty.")
     found = Recording(signal=np.array(signal), channels=names, flat=flat)
-    match = named[clock] if clock is not None and len(columns) > 1 else None
-    if match is None or clock is None:
+    if clock is not None:
+        unit = matches[clock][1] or ""
+        return _with_times(found, columns[clock], unit, f"column {clock!r} of {owner}")
+    if index is None or np.array_equal(index, np.arange(len(index))):
         return found
-    return _with_times(found, columns[clock], match[1] or "", f"column {clock!r} of {owner}")
+    return _with_times(found, index, "", f"the index of {owner}")
 
 
 def _channel(values: NDArray[Any], place: str) -> FloatArray:
@@ -235,48 +202,30 @@ def _read_csv(path: Path) -> Recording:
 
     Values may be separated by semicolons or tabs; then a comma is a decimal one.
     """
-    with path.open(newline="", encoding="utf-8-sig") as stream:
+    with path.open(encoding="utf-8-sig") as stream:
         head = stream.readline()
-        stream.seek(0)
-        marks = next((mark for mark in ";\t" if mark in head), ",")
-        rows = [row for row in csv.reader(stream, delimiter=marks) if any(map(str.strip, row))]
-    if not rows:
-        raise ValueError(f"{str(path)!r} must not be empty.")
-    if marks != ",":
-        points = ([(cell, cell.replace(",", ".")) for cell in row] for row in rows)
-        rows = [[new if _is_value(new) else old for old, new in row] for row in points]
-    header = rows.pop(0) if not all(map(_is_value, rows[0])) else _numbers(len(rows[0]))
-    wrong = next((k for k, row in enumerate(rows) if len(row) != len(header)), None)
-    if wrong is not None or len(set(header)) < len(header):
-        what = "different names" if wrong is None else f"{len(header)} values in each row"
-        raise ValueError(f"The columns of {str(path)!r} must have {what}.")
-    names = [name.strip() for name in header]
-    cells = zip(*rows, strict=True) if rows else [()] * len(names)
-    columns = {name: _csv_column(part) for name, part in zip(names, cells, strict=True)}
+    mark = next((mark for mark in ";\t" if mark in head), ",")
+    cells = np.loadtxt(
+        path, str, delimiter=mark, quotechar='"', comments=None, encoding="utf-8-sig", ndmin=2
+    )
+    cells = np.char.strip(cells)
+    values = cells if mark == "," else np.char.replace(cells, ",", ".")
+    named = _csv_column(values[0]).dtype.kind != "f"
+    names = cells[0].tolist() if named else _numbers(cells.shape[1])
+    names = check_names("columns", names, len(names))
+    columns = dict(zip(names, map(_csv_column, values[int(named) :].T), strict=True))
     found = _from_columns(columns, repr(str(path)))
     return replace(found, flat=len(found.signal) == 1)
 
 
-def _is_value(cell: str) -> bool:
-    """Whether a cell of a .csv file is a number, or empty, rather than a name."""
-    try:
-        float(cell or "nan")
-    except ValueError:
-        return False
-    return True
-
-
-def _csv_column(cells: Iterable[str]) -> NDArray[Any]:
+def _csv_column(texts: NDArray[Any]) -> NDArray[Any]:
     """Cells as numbers, empty ones as NaN; else as dates, or as texts."""
-    texts = [cell.strip() for cell in cells]
-    try:
-        return np.array([float(cell or "nan") for cell in texts])
-    except ValueError:
-        pass
-    try:
-        return np.array(texts, dtype="datetime64[ns]")
-    except ValueError:
-        return np.array(texts)
+    for found, dtype in ((np.where(texts == "", "nan", texts), "f8"), (texts, "datetime64[ns]")):
+        try:
+            return found.astype(dtype)
+        except ValueError:
+            pass
+    return texts
 
 
 _READERS: dict[str, Callable[[Path], Recording]] = {

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, ndimage
 
 from eblime import _field_checks as checks
-from eblime._checks import as_floats, check_choice
+from eblime._checks import as_floats, check_choice, check_count
+from eblime._lazy import import_extra
 from eblime._types import FloatArray, IntArray
-from eblime.domains.composite import Labels, Segmentation, are_labels, check_cut, relabel
+from eblime.domains.composite import (
+    Labels,
+    Segmentation,
+    are_labels,
+    check_changes,
+    check_finite,
+    name_and_parameters,
+    relabel,
+)
 from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
@@ -29,16 +38,6 @@ _MOST_CHANNELS = 1 << 16
 _SLOPE = 0.2  # of the narrower band at an edge: where one band fades into the next
 
 
-class Part(NamedTuple):
-    """Where a feature of a signal is."""
-
-    start: int  # first sample
-    stop: int  # one beyond the last sample
-    first: int  # first channel
-    last: int  # one beyond the last channel
-    full: bool  # whether it has all samples between these
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SignalScene:
     """A signal, and the feature of each of its samples or its frequency bands.
@@ -51,8 +50,8 @@ class SignalScene:
     signal: FloatArray  # (C, T)
     hidden: FloatArray  # (m, C, T) what hidden features show instead
     channels: Sequence[str]  # (C,) names
-    labels: NDArray[np.intp] | None  # (C, T) feature of each sample, 0 .. p - 1; None for bands
-    bands: FloatArray | None  # (p, 2) low and high frequency, as in `frequency_unit`, or None
+    labels: Any  # (C, T) feature of each sample, 0 .. p - 1; None for bands
+    bands: Any  # (p, 2) low and high frequency, as in `frequency_unit`, or None
     times: FloatArray | None  # (T,) increasing; None where samples are only numbered
     unit: str  # of the times, such as "s"; empty if it is not known
     start: str  # date and time of time 0 in ISO 8601, for times in seconds; empty without one
@@ -64,10 +63,7 @@ class SignalScene:
     @property
     def n_features(self) -> int:
         """Number of features, p."""
-        if self.bands is not None:
-            return len(self.bands)
-        assert self.labels is not None
-        return int(self.labels.max()) + 1
+        return len(self.bands) if self.labels is None else int(self.labels.max()) + 1
 
     @property
     def n_samples(self) -> int:
@@ -96,55 +92,44 @@ class SignalScene:
         return np.append(self.times, self.times[-1] + 1 / self.rate)
 
     @property
-    def parts(self) -> list[Part]:
-        """Where each feature is; empty for bands."""
-        if self.labels is None:
-            return []
-        sizes = np.bincount(self.labels.ravel()).tolist()
-        found = []
-        for (rows, columns), size in zip(ndimage.find_objects(self.labels + 1), sizes, strict=True):
-            full = (rows.stop - rows.start) * (columns.stop - columns.start) == size
-            found.append(Part(columns.start, columns.stop, rows.start, rows.stop, full))
-        return found
-
-    @property
     def features(self) -> list[str]:
         """Names: `window 120-160`, `0.30-0.40 s, channel x`, `channel x` or `10-20 Hz`."""
-        if self.bands is not None:
+        if self.labels is None:
             return [f"{span} {self.frequency_unit}" for span in _spans(self.bands)]
-        parts, edges = self.parts, self.edges
-        spans = np.array([(edges[part.start], edges[part.stop]) for part in parts])
+        boxes, sizes = self._boxes, np.bincount(self.labels.ravel()).tolist()
+        spans = self.edges[[(time.start, time.stop) for _, time in boxes]]
         if self.start:
             words = _dates(spans, self.start)
         elif self.times is not None:
             words = [f"{span} {self.unit}".rstrip() for span in _spans(spans)]
         else:
-            words = [f"window {part.start}-{part.stop}" for part in parts]
-        pairs = enumerate(zip(parts, words, strict=True))
-        return [self._name(j, part, when) for j, (part, when) in pairs]
+            words = [f"window {time.start}-{time.stop}" for _, time in boxes]
+        names = []
+        for j, ((rows, time), when) in enumerate(zip(boxes, words, strict=True)):
+            own, length = self.channels[rows], time.stop - time.start
+            parts = [] if length * len(own) == sizes[j] else [f"part {j}"]
+            parts += [when] if length < self.n_samples else []
+            if len(own) < len(self.channels):
+                parts.append(f"channel{f's {own[0]} to' if len(own) > 1 else ''} {own[-1]}")
+            names.append(", ".join(parts))
+        return names
 
-    def _name(self, j: int, part: Part, when: str) -> str:
-        """The name of a feature from its time in words and its channels."""
-        names = [] if part.full else [f"part {j}"]
-        if part.stop - part.start < self.n_samples:
-            names.append(when)
-        own = self.channels[part.first : part.last]
-        if len(own) < len(self.channels):
-            names.append(
-                f"channel {own[0]}" if len(own) == 1 else f"channels {own[0]} to {own[-1]}"
-            )
-        return ", ".join(names)
+    @property
+    def _boxes(self) -> list[tuple[slice, slice]]:
+        """The channels and the samples of each feature."""
+        found: list[tuple[slice, slice]] = ndimage.find_objects(self.labels + 1)
+        return found
 
     def details(self) -> dict[str, list[Any]]:
         """Begin, end and channels of each feature, or low and high frequency of each band."""
         if self.bands is not None:
             low, high = self.bands.T.tolist()
             return {"low_frequency": low, "high_frequency": high}
-        parts, edges = self.parts, self.edges
+        boxes, edges = self._boxes, self.edges.tolist()
         return {
-            "start": [float(edges[part.start]) for part in parts],
-            "end": [float(edges[part.stop]) for part in parts],
-            "channel": [", ".join(self.channels[part.first : part.last]) for part in parts],
+            "start": [edges[time.start] for _, time in boxes],
+            "end": [edges[time.stop] for _, time in boxes],
+            "channel": [", ".join(self.channels[rows]) for rows, _ in boxes],
         }
 
     @property
@@ -220,7 +205,6 @@ def _fades(scene: SignalScene) -> tuple[IntArray, IntArray, IntArray, FloatArray
     raised cosine.
     """
     labels = scene.labels
-    assert labels is not None
     n = scene.n_samples
     rows, cuts = np.nonzero(np.diff(labels, axis=1))
     flat = rows * n + cuts + 1  # the first sample after each cut
@@ -245,7 +229,6 @@ def _fades(scene: SignalScene) -> tuple[IntArray, IntArray, IntArray, FloatArray
 @lru_cache(maxsize=4)
 def _band_parts(scene: SignalScene, k: int) -> FloatArray:
     """What each band takes away where it is hidden, (p, CT)."""
-    assert scene.bands is not None
     parts = split_bands(scene.signal - scene.hidden[k], scene.bands / scene.rate)
     return parts.reshape(len(parts), -1)
 
@@ -280,10 +263,10 @@ def windows(signal: FloatArray, *, n: int | None = None, width: int | None = Non
         raise ValueError("`segmentation` must have `n` or `width`, not both.")
     if width is None:
         count = min(20, samples) if n is None else n
-        _check_fit("n", count, samples)
+        check_count("n` of `segmentation", count, maximum=samples)
         cut = np.arange(samples) * count // samples
     else:
-        _check_fit("width", width, samples - 1)
+        check_count("width` of `segmentation", width, maximum=samples - 1)
         cut = np.minimum(np.arange(samples) // width, max(1, round(samples / width)) - 1)
         cut = np.arange(samples) // width if cut.max() == 0 else cut
     return np.broadcast_to(cut, signal.shape)
@@ -297,12 +280,7 @@ def changes(
     `width` is the fewest samples of one. `kernel` is "rbf" for any change of the distribution,
     "linear" for one of the mean, or "cosine".
     """
-    try:
-        import ruptures
-    except ImportError as error:
-        raise ImportError(
-            "segmentation='changes' needs ruptures: pip install 'eblime[signal]'."
-        ) from error
+    ruptures = import_extra("ruptures", "signal")
     check_choice("kernel", kernel, ("linear", "rbf", "cosine"))
     samples = signal.shape[1]
     step = -(-samples // _LONGEST)
@@ -323,11 +301,6 @@ def changes(
 
 def channels(signal: FloatArray) -> Labels:
     """Whole channels."""
-    if len(signal) < 2:
-        raise ValueError(
-            "The signal must have at least 2 channels for segmentation='channels'; got 1. "
-            "Use 'windows'."
-        )
     return np.broadcast_to(np.arange(len(signal))[:, None], signal.shape)
 
 
@@ -357,20 +330,19 @@ def bands(
     highest = 0.5 / steps.mean()
     if edges is None:
         count = min(8, samples // 2) if n is None else n
-        _check_fit("n", count, samples // 2)
+        check_count("n` of `segmentation", count, maximum=samples // 2)
         ends = np.linspace(0, highest, count + 1)
     else:
         if n is not None:
             raise ValueError("`segmentation` must have `n` or `edges`, not both.")
         given = as_floats("edges", edges)
-        rising = given.ndim == 1 and given.size and (np.diff(given) > 0).all()
-        if not rising or given[0] < 0 or given[-1] > highest * (1 + 1e-9):
+        ends = np.array([0.0, *given[(given > 0) & (given < highest * (1 - 1e-9))], highest])
+        outside = given.min(initial=0) < 0 or given.max(initial=0) > highest * (1 + 1e-9)
+        if given.ndim != 1 or outside or (np.diff(given) <= 0).any():
             raise ValueError(
                 f"`edges` must increase from 0 to half the sampling rate, {highest:g}; "
                 f"got {edges!r:.80}."
             )
-        inner = given[(given > 0) & (given < highest * (1 - 1e-9))]
-        ends = np.concatenate([[0.0], inner, [highest]])
     if len(ends) < 3:
         raise ValueError("The segmentation must find at least 2 frequency bands; got 1.")
     return np.stack([ends[:-1], ends[1:]], axis=1)
@@ -385,19 +357,6 @@ SEGMENTATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _check_fit(name: str, value: int, most: int) -> None:
-    """Refuse more or longer parts than a signal has room for."""
-    if not 1 <= value <= most:
-        raise ValueError(
-            f"`{name}` in `segmentation` must be from 1 to {most} for this signal; got {value}."
-        )
-
-
-def check_settings(segmentation: Segmentation, hide: Hide) -> None:
-    """Refuse settings that no signal can have."""
-    check_cut(segmentation, hide, SEGMENTATIONS, HIDES, "(T,) or (C, T),", (1, 2))
-
-
 def read_signal(
     source: Any,
     *,
@@ -409,7 +368,7 @@ def read_signal(
 ) -> SignalScene:
     """Cut a signal into features; the settings are those of `SignalExplainer`."""
     found = read_recording(source, rate=rate, channels=channels)
-    cut, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
+    cut, params = name_and_parameters(segmentation)
     labels = edges = None
     if isinstance(cut, str) and cut == "bands":
         edges = bands(found, **params)
@@ -418,24 +377,15 @@ def read_signal(
         own = np.asarray(find(found.signal.copy(), **params) if callable(find) else find)
         shape = found.signal.shape
         own = np.broadcast_to(own, shape) if own.shape == shape[1:] else own
-        labels = relabel(own, shape, "signal's shape", "features", "('windows', {'n': 20})")
+        labels = relabel(own, shape, "signal", "features", "('windows', {'n': 20})")
     hidden = hidden_signals(found.signal, labels, hide)
-    if (hidden == found.signal).all():
-        raise ValueError(
-            "Hiding must change the signal; with this `hide` every hidden part looks like the "
-            "shown one. Choose another, such as hide='zero' or hide='noise'."
-        )
+    check_changes(hidden, np.broadcast_to(found.signal, hidden.shape), "signal")
     return SignalScene(
-        signal=found.signal,
+        **{entry.name: getattr(found, entry.name) for entry in fields(found)},
         hidden=hidden,
-        channels=list(found.channels),
         labels=labels,
         bands=edges,
-        times=found.times,
-        unit=found.unit,
-        start=found.start,
         fade=fade,
-        flat=found.flat and len(found.signal) == 1,
     )
 
 
@@ -455,20 +405,14 @@ def hidden_signals(signal: FloatArray, labels: Labels | None, hide: Hide) -> Flo
         return (_bridges if hide == "bridge" else _means)(signal, labels)[None]
     values = as_floats("hide", hide(signal.copy()) if callable(hide) else hide)
     shape = signal.shape
-    if values.ndim == 0:
-        values = np.full(shape, float(values))
-    if values.ndim == 1 or (values.ndim == 2 and len(signal) == 1 and values.shape != shape):
-        values = values.reshape(-1, 1, values.shape[-1])  # signals of one channel
-    elif values.ndim == 2:
-        values = values[None]
-    if values.ndim != 3 or values.shape[1:] != shape or not len(values):
+    values = np.full(shape, values) if values.ndim == 0 else values
+    one_channel = len(signal) == 1 and values.shape[-1:] == shape[1:]
+    if values.ndim > 3 or not values.size or not (values.shape[-2:] == shape or one_channel):
         raise ValueError(
             f"`hide` must have signals of the shape {shape} (channels, samples), or several of "
             f"them; got shape {values.shape}."
         )
-    if not np.isfinite(values).all():
-        raise ValueError("`hide` must be finite; it has NaN or infinities.")
-    return np.ascontiguousarray(values)
+    return check_finite("hide", np.ascontiguousarray(values.reshape(-1, *shape)))
 
 
 def _bridges(signal: FloatArray, labels: Labels) -> FloatArray:
@@ -509,7 +453,7 @@ def _labels_fit(scene: SignalScene) -> bool:
     if scene.bands is not None:
         inner = np.array_equal(scene.bands[1:, 0], scene.bands[:-1, 1])
         return inner and bool((np.diff(scene.bands, axis=1) > 0).all())
-    return scene.labels is not None and are_labels(scene.labels, scene.signal.shape)
+    return are_labels(scene.labels, scene.signal.shape)
 
 
 _FIELDS = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from eblime.domains.tabular.cells import (
     as_number,
     exact_text,
     is_missing,
+    kinds_of,
     python_value,
+    time_text,
     value_text,
 )
 from eblime.domains.tabular.table import Table
@@ -24,12 +26,12 @@ from eblime.domains.tabular.table import Table
 Groups = Mapping[str, Sequence[str | int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
+class Column(NamedTuple):
     """One column of the background."""
 
     name: str
     kind: str  # "number", "time" or "category"
+    kinds: set[str]  # of its values, in words; empty if they have others
     levels: frozenset[Any]  # its categories; none for numbers and times
     constant: tuple[Any, ...]  # the value of all rows; () if they differ
 
@@ -41,21 +43,12 @@ class Column:
 
     def label(self, value: Any) -> str:
         """The column with its value in words."""
-        if is_missing(value):
+        known = self.key(value)
+        if known is None:
             return f"{self.name} is missing"
-        if self.kind == "category":
-            return f"{self.name} = {python_value(value)}"
-        if self.kind == "time":
-            return f"{self.name} = {exact_text(as_number(value), times=True)}"
-        return f"{self.name} {value_text(as_number(value))}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Feature:
-    """One column, or a group of columns that are hidden together."""
-
-    name: str
-    columns: tuple[int, ...]
+        if self.kind == "number":
+            return f"{self.name} {value_text(known)}"
+        return f"{self.name} = {known if self.kind == 'category' else time_text(known)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,66 +57,54 @@ class Background:
 
     table: Table
     columns: Sequence[Column]
-    features: Sequence[Feature]
+    features: Sequence[tuple[str, Sequence[int]]]  # names and columns, hidden together
 
-    def fixed(self, row: Sequence[Any]) -> BoolArray | None:
-        """Which features are the same in all rows and in this one, (p,); None if all vary."""
+    def fixed(self, row: Sequence[Any]) -> BoolArray:
+        """Which features are the same in all rows and in this one, (p,)."""
         same = [column.constant == (column.key(row[c]),) for c, column in enumerate(self.columns)]
-        found = np.array([all(same[c] for c in feature.columns) for feature in self.features])
+        found = np.array([all(same[c] for c in columns) for _, columns in self.features])
         if found.all():
             raise ValueError(
                 "`row` must differ from the background in at least one column; it is equal in "
                 "all of them."
             )
-        return found if found.any() else None
-
-    def owners(self, fixed: BoolArray | None) -> IntArray:
-        """The number of each column's feature among those that vary, (d,); -1 if it is fixed."""
-        owner = np.full(len(self.columns), -1)
-        vary = range(len(self.features)) if fixed is None else np.flatnonzero(~fixed).tolist()
-        for number, j in enumerate(vary):
-            owner[list(self.features[j].columns)] = number
-        return owner
+        return found
 
     def scene(self, row: Sequence[Any]) -> TableScene:
         """The features of a row in words."""
         return TableScene(
-            features=[self._label(feature, row) for feature in self.features],
-            columns=[feature.name for feature in self.features],
-            values=[", ".join(_text(row[c]) for c in f.columns) for f in self.features],
+            features=[self._label(*feature, row) for feature in self.features],
+            columns=[name for name, _ in self.features],
+            values=[", ".join(_text(row[c]) for c in columns) for _, columns in self.features],
         )
 
-    def _label(self, feature: Feature, row: Sequence[Any]) -> str:
+    def _label(self, name: str, columns: Sequence[int], row: Sequence[Any]) -> str:
         """A readable name; of dummy variables only the names of those that are 1."""
-        values = [row[c] for c in feature.columns]
-        columns = [self.columns[c] for c in feature.columns]
-        if len(columns) == 1:
-            return columns[0].label(values[0])
-        if all(not is_missing(value) and value in (0, 1) for value in values):
-            on = [column.name for column, value in zip(columns, values, strict=True) if value]
-            return f"{feature.name}: {', '.join(on) or 'none'}"
-        texts = [column.label(value) for column, value in zip(columns, values, strict=True)]
-        return f"{feature.name}: {', '.join(texts)}"
+        found = [self.columns[c].label(row[c]) for c in columns]
+        if len(found) == 1:
+            return found[0]
+        if all(not is_missing(row[c]) and row[c] in (0, 1) for c in columns):
+            found = [self.columns[c].name for c in columns if row[c]] or ["none"]
+        return f"{name}: {', '.join(found)}"
 
 
 def prepare(
-    table: Table, group_of: Mapping[str, str], rows: IntArray | None = None, *, warn: bool = True
+    table: Table, group_of: Mapping[str, str], rows: IntArray, *, warn: bool = True
 ) -> Background:
-    """Read the columns of a table and keep some of its rows, all if None.
+    """Read the columns of a table and keep some of its rows.
 
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
     cells = [table.column(c) for c in range(len(table.names))]
-    whole = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
-    if warn and table.n_rows > 1:
-        _check_constant_columns([column.name for column in whole if column.constant], table.names)
-    columns = list(whole)
-    if rows is not None:
-        table = table.take(rows)
-        for k, (column, one) in enumerate(zip(whole, cells, strict=True)):
-            kept = _read_column(column.name, Cells(one.values[rows], one.kind))
-            columns[k] = replace(column, constant=kept.constant)
-    return Background(table=table, columns=columns, features=_features(table.names, group_of))
+    columns = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
+    if warn and table.native.shape[0] > 1:
+        _check_constant_columns([column.name for column in columns if column.constant], table.names)
+    kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in cells]
+    return Background(
+        table=table.take(rows),
+        columns=[c._replace(constant=now) for c, now in zip(columns, kept, strict=True)],
+        features=_features(table.names, group_of),
+    )
 
 
 def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]:
@@ -131,43 +112,46 @@ def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]
     found: dict[str, str] = {}
     for title, entries in (groups or {}).items():
         for entry in entries:
-            number = isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
-            if str(entry) in names:
-                name = str(entry)
-            elif number and 0 <= int(entry) < len(names):
-                name = names[int(entry)]
-            else:
+            number = names.index(str(entry)) if str(entry) in names else entry
+            if not isinstance(number, (int, np.integer)) or not 0 <= number < len(names):
                 raise ValueError(f"`groups` must name columns of the background; got {entry!r}.")
-            if name in found:
-                raise ValueError(f"`groups` must not share columns; {name!r} is in two.")
-            found[name] = str(title)
+            if names[number] in found:
+                raise ValueError(f"`groups` must not share columns; {names[number]!r} is in two.")
+            found[names[number]] = str(title)
     return found
 
 
 def _read_column(name: str, cells: Cells) -> Column:
     """What is known about the values of a column."""
-    values, levels = cells.values, frozenset[Any]()
+    values = cells.values
     if cells.kind == "category":
-        keys = set()
+        levels = set()
         for row, value in enumerate(values):
             try:
-                keys.add(None if is_missing(value) else python_value(value))
+                levels |= {None if is_missing(value) else python_value(value)}
             except TypeError as error:
                 raise TypeError(
                     f"Column {name!r} must hold one number, string or boolean in each row; got "
                     f"{value!r:.60} in row {row}. Split it into several columns."
                 ) from error
-        levels = frozenset(keys - {None})
-        constant = tuple(keys) if len(keys) == 1 else ()
-    else:
-        infinite = np.flatnonzero(np.isinf(values))
-        if infinite.size:
-            row = int(infinite[0])
-            raise ValueError(f"Column {name!r} must be finite; got {values[row]} in row {row}.")
-        first, missing = values[0], np.isnan(values)
-        same = missing.all() or (values == first).all()
-        constant = (None if missing[0] else float(first),) if same else ()
-    return Column(name=name, kind=cells.kind, levels=levels, constant=constant)
+        constant = tuple(levels) if len(levels) == 1 else ()
+        known = frozenset(levels - {None})
+        each = [kinds_of(level)[:1] for level in known]
+        return Column(name, cells.kind, set().union(*each) if all(each) else set(), known, constant)
+    infinite = np.flatnonzero(np.isinf(values))
+    if infinite.size:
+        row = int(infinite[0])
+        raise ValueError(f"Column {name!r} must be finite; got {values[row]} in row {row}.")
+    first, missing = values[0], np.isnan(values)
+    same = missing.all() or (values == first).all()
+    constant = (None if missing[0] else float(first),) if same else ()
+    return Column(
+        name,
+        cells.kind,
+        {"a number" if cells.kind == "number" else "a date"},
+        frozenset(),
+        constant,
+    )
 
 
 def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> None:
@@ -186,15 +170,12 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
         )
 
 
-def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[Feature]:
+def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[tuple[str, list[int]]]:
     """Groups and single columns, in their order of appearance."""
     members: dict[Any, list[int]] = {}
     for c, name in enumerate(names):
         members.setdefault(group_of.get(name, c), []).append(c)
-    return [
-        Feature(name=key if isinstance(key, str) else names[key], columns=tuple(found))
-        for key, found in members.items()
-    ]
+    return [(k if isinstance(k, str) else names[k], found) for k, found in members.items()]
 
 
 def _text(value: Any) -> str:

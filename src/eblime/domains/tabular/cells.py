@@ -6,6 +6,8 @@ Numbers and dates are written with as few digits as keep a label true.
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,8 +16,6 @@ from numpy.typing import NDArray
 from eblime._types import FloatArray
 
 _MAX_EXACT = 12  # characters of a number that is not rounded
-_LARGE = 1e15  # beyond this, exponents are easier to read
-_TIME_UNITS = ("D", "m", "s", "ms", "us")
 
 
 class Cells(NamedTuple):
@@ -38,6 +38,15 @@ def is_missing(value: Any) -> bool:
 def is_time(value: Any) -> bool:
     """Whether a value is a date or a date with a time, of Python, NumPy or pandas."""
     return isinstance(value, (date, np.datetime64))  # a datetime is a date
+
+
+def kinds_of(value: Any) -> tuple[str, ...]:
+    """What a value is, in words; nothing for other kinds, such as periods and intervals."""
+    if isinstance(value, (bool, np.bool_)):
+        return "True or False", "a number"
+    if isinstance(value, (Real, Decimal)):
+        return ("a number",)
+    return ("a string",) if isinstance(value, str) else ("a date",) if is_time(value) else ()
 
 
 def as_number(value: Any) -> float:
@@ -81,11 +90,15 @@ def read_objects(values: NDArray[Any]) -> Cells:
     return Cells(floats, "number")
 
 
-def exact_text(number: float, *, times: bool = False) -> str:
+def exact_text(number: float) -> str:
     """Write a number with all its digits; very large and very small ones have an exponent."""
-    if times:
-        return _time_text(number)
     return str(number).removesuffix(".0")
+
+
+def time_text(number: float) -> str:
+    """A time in microseconds as a date, with the parts of the day that it has."""
+    text = str(np.datetime64(int(number), "us")).replace("T", " ").removesuffix(".000000")
+    return text.removesuffix(" 00:00:00").removesuffix(":00")
 
 
 def short_text(number: float) -> str:
@@ -97,7 +110,9 @@ def short_text(number: float) -> str:
     ('12345.67', '-0.57735', '34')
     """
     exact = exact_text(number)
-    return exact if len(exact) <= _MAX_EXACT else _decimal(number, 6)
+    if len(exact) <= _MAX_EXACT:
+        return exact
+    return f"{number:.6g}" if abs(number) < 1e6 else f"{number:.0f}"
 
 
 def value_text(number: float) -> str:
@@ -110,22 +125,3 @@ def value_text(number: float) -> str:
     """
     text = short_text(number)
     return f"= {text}" if float(text) == number else f"≈ {text}"
-
-
-def _decimal(number: float, digits: int) -> str:
-    """A number with a number of significant digits; digits before the point are never cut."""
-    size = abs(number)
-    if size >= _LARGE or size < 1:
-        return f"{number:.{digits}g}"
-    text = f"{number:.{max(0, digits - len(str(int(size))))}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _time_text(number: float) -> str:
-    """A time in microseconds as a date, with the parts of the day that it has."""
-    stamp = np.datetime64(int(number), "us")
-    for unit in _TIME_UNITS:
-        rounded = stamp.astype(f"datetime64[{unit}]")
-        if rounded == stamp:
-            return str(rounded).replace("T", " ")
-    return str(stamp)

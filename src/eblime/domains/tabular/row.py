@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from decimal import Decimal
 from math import isfinite
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.domains.masked import MaskedNeighbourhood
-from eblime.domains.tabular import TableScene
+from eblime._types import FloatArray, IntArray
+from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.background import Background, Column, prepare
-from eblime.domains.tabular.cells import is_missing, is_time, python_value
+from eblime.domains.tabular.cells import is_missing, kinds_of, python_value
 from eblime.domains.tabular.table import ArrayTable, SparseTable, Table
 from eblime.protocols import MeanBatch
 
@@ -45,7 +43,7 @@ class RowScene:
     @property
     def cost(self) -> int:
         """Rows that the model is asked about for one mask."""
-        return self.table.n_rows - 1
+        return int(self.table.native.shape[0]) - 1
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -62,45 +60,33 @@ class RowScene:
         return MeanBatch(inputs=self.table.mix(rows, by_column[mask]), sizes=sizes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableSubject:
-    """One row of a table that can be perturbed.
+def open_row(row: Any, background: Background) -> MaskedSubject:
+    """Read and check a row, and find its features.
 
     A feature is fixed if it has the row's value in all rows of the background. The loop gets the
     others; an explanation has all of them.
     """
-
-    scene: RowScene
-    whole: TableScene
-    fixed: BoolArray | None  # (p,) of all features; None if none is
-
-    def neighbourhood(self, rng: np.random.Generator) -> MaskedNeighbourhood:
-        """No perturbed rows yet."""
-        return MaskedNeighbourhood(scene=self.scene, masks=np.empty((0, self.scene.n_features)))
-
-
-def open_row(row: Any, background: Background) -> TableSubject:
-    """Read and check a row, and find its features."""
     table = background.table.append_row(_read_row(row, background))
     values = table.last_row()  # in the dtypes of the background
     whole, fixed = background.scene(values), background.fixed(values)
-    names = whole.features
-    if fixed is not None:
-        names = [name for name, same in zip(names, fixed, strict=True) if not same]
-    scene = RowScene(features=names, table=table, owner=background.owners(fixed))
-    return TableSubject(scene=scene, whole=whole, fixed=fixed)
+    vary, owner = np.flatnonzero(~fixed).tolist(), np.full(len(values), -1)
+    for number, j in enumerate(vary):
+        owner[background.features[j][1]] = number
+    scene = RowScene(features=[whole.features[j] for j in vary], table=table, owner=owner)
+    return MaskedSubject(scene=scene, whole=whole, fixed=fixed if fixed.any() else None)
 
 
-def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> TableSubject:
+def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> MaskedSubject:
     """A row of a sparse matrix: its features are the columns in which it is not zero."""
-    dense_row = row.tocsr().toarray() if sparse.issparse(row) else row
-    dense = np.asarray(dense_row, dtype=float).ravel()
-    if len(dense) != len(table.names):
-        raise ValueError(f"`row` must have {len(table.names)} columns; got {len(dense)}.")
+    dense = np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=float).ravel()
     columns = np.flatnonzero(dense)
-    if not columns.size:
-        raise ValueError("`row` must have a column that is not zero; all are zero.")
-    return open_row(dense[columns], prepare(table.select(columns), group_of, None, warn=False))
+    if len(dense) != len(table.names) or not columns.size:
+        raise ValueError(
+            f"`row` must have {len(table.names)} columns, not all of them zero; got {len(dense)}, "
+            f"of which {len(columns)} are not zero."
+        )
+    rows = np.arange(table.native.shape[0])
+    return open_row(dense[columns], prepare(table.select(columns), group_of, rows, warn=False))
 
 
 def _read_row(row: Any, background: Background) -> list[Any]:
@@ -116,10 +102,7 @@ def _read_row(row: Any, background: Background) -> list[Any]:
             given = list(given.values())
     by_name = isinstance(given, Mapping)
     values = _by_name(given, names) if by_name else _in_order(given, len(names))
-    both = list(zip(background.columns, values, strict=True))
-    for column, value in both:
-        _check_value(column, value)
-    return [_as_category(column, value) for column, value in both]
+    return [_read_value(*pair) for pair in zip(background.columns, values, strict=True)]
 
 
 def as_mapping(row: Any) -> Any:
@@ -159,8 +142,6 @@ def _in_order(row: Any, n_columns: int) -> list[Any]:
             "`row` must be a dictionary, a series, a frame of one row or a sequence; "
             f"got {type(row).__name__}."
         )
-    if isinstance(row, np.ndarray) and row.size > max(row.shape, default=1):
-        raise ValueError(f"`row` must be one row; got an array of shape {row.shape}.")
     listed: Any = row.ravel() if isinstance(row, np.ndarray) else row
     values = [python_value(value) for value in listed]
     if len(values) != n_columns:
@@ -170,58 +151,24 @@ def _in_order(row: Any, n_columns: int) -> list[Any]:
     return values
 
 
-def _check_value(column: Column, value: Any) -> None:
-    """Refuse a value that is not of the column's kind.
+def _read_value(column: Column, value: Any) -> Any:
+    """A value of the row; refused if it is of another kind than those of its column.
 
-    Missing values and new categories are allowed: the model decides whether it accepts them.
+    Missing values and new categories are allowed: the model decides whether it accepts them. A
+    whole number becomes its digits, if these are a category: CSV files have no quotes around 94110.
     """
-    if is_missing(value) or (type(value) is float and column.kind == "number" and isfinite(value)):
-        return
-    if column.kind == "category":
-        _check_category(column, value)
-        return
-    time = is_time(value)
-    number = _kind(value) in ("a number", "True or False")
-    if time != (column.kind == "time") or not (time or number):
-        kind = "a date" if column.kind == "time" else "a number"
-        raise TypeError(f"Column {column.name!r} of the row must be {kind}; got {value!r:.60}.")
-    if not time and not np.isfinite(float(value)):
+    if is_missing(value):
+        return value
+    digits = str(value) if isinstance(value, Integral) else None
+    if digits in column.levels and value not in column.levels:
+        return digits
+    kinds, own = column.kinds, kinds_of(value)
+    same = not kinds or kinds & {*own}
+    if not same and not (isinstance(value, Hashable) and python_value(value) in column.levels):
+        raise TypeError(
+            f"Column {column.name!r} of the row must be {' or '.join(sorted(kinds))}, as in the "
+            f"background; got {value!r:.60}."
+        )
+    if "a number" in own and not isfinite(value):
         raise ValueError(f"Column {column.name!r} of the row must be finite; got {value!r}.")
-
-
-def _check_category(column: Column, value: Any) -> None:
-    """Refuse a category of another kind than those of the background, such as 5 among strings."""
-    if not isinstance(value, Hashable):
-        raise TypeError(
-            f"Column {column.name!r} of the row must be one number, string or boolean; got "
-            f"{value!r:.60}."
-        )
-    if not column.levels or python_value(_as_category(column, value)) in column.levels:
-        return
-    kinds = dict.fromkeys(_kind(level) for level in column.levels)
-    if None not in kinds and _kind(value) not in kinds:
-        wanted = " or ".join(kind for kind in kinds if kind is not None)
-        raise TypeError(
-            f"Column {column.name!r} of the row must be {wanted}, as in the background; got "
-            f"{value!r:.60}."
-        )
-
-
-def _as_category(column: Column, value: Any) -> Any:
-    """A whole number as its digits, if these are a category: a CSV file has no quotes around 94110.
-
-    Other values are unchanged.
-    """
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if whole and column.levels and value not in column.levels and str(value) in column.levels:
-        return str(value)
     return value
-
-
-def _kind(value: Any) -> str | None:
-    """What a value is, in words; None for other kinds, such as periods and intervals."""
-    if isinstance(value, (bool, np.bool_)):
-        return "True or False"
-    if isinstance(value, (Real, Decimal)):
-        return "a number"
-    return "a string" if isinstance(value, str) else None

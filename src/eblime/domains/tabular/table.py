@@ -6,15 +6,15 @@ values stay what they were. Tables are copies: one that is changed later changes
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from eblime._checks import check_names
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.domains.tabular.cells import (
     Cells,
@@ -34,11 +34,6 @@ class ArrayTable:
     names: Sequence[str]
     places: IntArray | None = None  # of the columns in the sparse matrix; the others are zero
     width: int = 0  # number of columns of the sparse matrix
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.native)
 
     def column(self, position: int) -> Cells:
         """Numbers as floats; a column of objects holds numbers, times or categories."""
@@ -98,11 +93,6 @@ class FrameTable:
     native: Any
     names: Sequence[str]
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self._frame)
-
     def column(self, position: int) -> Cells:
         """Numbers and times as floats; strings, booleans and categories as objects."""
         import narwhals as nw
@@ -128,13 +118,17 @@ class FrameTable:
         """The frame with one more row; columns keep their dtypes if the values fit them."""
         import narwhals as nw
 
-        if self._is_pandas:
-            return FrameTable(native=self._append_to_pandas(row), names=self.names)
+        if self._is_pandas and all(dtype == np.float64 for dtype in self.native.dtypes):
+            own = [as_number(value) for value in row]
+            both = self._label(np.concatenate([self.native.to_numpy(), [own]]))
+            return FrameTable(native=both, names=self.names)
         columns = list(self._frame.iter_columns())
         last = list(map(_one_value, self.names, columns, row))
-        above = [_cast(*pair) for pair in zip(columns, last, strict=True)]
-        frames = [nw.from_native(self._assemble(part), eager_only=True) for part in (above, last)]
-        both = nw.concat(frames, how="vertical").to_native()
+        pairs = [(column, _dtype(one)) for column, one in zip(columns, last, strict=True)]
+        wider = [_cast(column, dtype) for column, dtype in pairs if _dtype(column) != dtype]
+        above = self._frame.with_columns(*wider) if wider else self._frame
+        below = nw.from_native(self._assemble(last), eager_only=True)
+        both = nw.concat([above, below], how="vertical").to_native()
         return FrameTable(native=both, names=self.names)
 
     def last_row(self) -> list[Any]:
@@ -147,27 +141,20 @@ class FrameTable:
 
     def mix(self, rows: IntArray, own: BoolArray) -> Any:
         """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
-        itself = self.n_rows - 1
+        itself = len(self._frame) - 1
         if not self._is_pandas:
             columns = enumerate(self._frame.iter_columns())
             return self._assemble([s[np.where(own[:, c], itself, rows)] for c, s in columns])
         import pandas as pd
 
-        found: dict[int, Any] = {}
-        places: dict[Any, list[int]] = {}
-        for c, dtype in enumerate(self.native.dtypes):
-            if isinstance(dtype, np.dtype) and dtype.kind in "buif":
-                places.setdefault(dtype, []).append(c)
-                continue
+        dtypes = list(self.native.dtypes)
+        if len({*dtypes}) == 1 and isinstance(dtypes[0], np.dtype) and dtypes[0].kind in "buif":
+            return self._label(_mix(self.native.to_numpy(), rows, own))
+        found = {}
+        for c, dtype in enumerate(dtypes):
             taken = self.native.iloc[:, c].array.take(np.where(own[:, c], itself, rows))
             found[c] = pd.Series(taken, dtype=dtype, copy=False)  # pandas must not infer a dtype
-        for some in places.values():
-            every = len(some) == len(self.names)
-            block = _mix(self.native.iloc[:, some].to_numpy(), rows, own if every else own[:, some])
-            if every:
-                return self._label(block)
-            found |= {c: block[:, k] for k, c in enumerate(some)}
-        return self._label({c: found[c] for c in sorted(found)})
+        return self._label(found)
 
     def take(self, rows: IntArray) -> FrameTable:
         """Some of the rows, by number."""
@@ -177,13 +164,14 @@ class FrameTable:
         """The last row many times, with other numbers in some columns."""
         import narwhals as nw
 
-        rows = np.full(len(next(iter(numbers.values()))), self.n_rows - 1)
+        rows = np.full(len(next(iter(numbers.values()))), len(self._frame) - 1)
         same = self.mix(rows, np.zeros((len(rows), len(self.names)), dtype=bool))
-        columns = list(nw.from_native(same, eager_only=True).iter_columns())
+        frame = nw.from_native(same, eager_only=True)
+        columns = list(frame.iter_columns())
         for c, new in numbers.items():
             values: Any = new
-            made = nw.new_series(columns[c].name, values, nw.Float64, backend=self._library)
-            columns[c] = _fit(self.names[c], columns[c], made)
+            name, library = columns[c].name, frame.implementation
+            columns[c] = nw.new_series(name, values, nw.Float64, backend=library)
         return self._assemble(columns)
 
     @property
@@ -194,33 +182,9 @@ class FrameTable:
         return nw.from_native(self.native, eager_only=True)
 
     @property
-    def _library(self) -> Any:
-        return self._frame.implementation
-
-    @property
     def _is_pandas(self) -> bool:
         """Whether the frame is of pandas, which has ways of its own that are faster."""
-        return bool(self._library.is_pandas())
-
-    def _append_to_pandas(self, row: Sequence[Any]) -> Any:
-        """A frame of pandas with one more row; columns of floats are joined as one array."""
-        import pandas as pd
-
-        native, dtypes = self.native, list(self.native.dtypes)
-        floats = [c for c, dtype in enumerate(dtypes) if dtype == np.float64]
-        others = [c for c, dtype in enumerate(dtypes) if dtype != np.float64]
-        own = [as_number(row[c]) for c in floats]
-        block = np.concatenate([native.iloc[:, floats].to_numpy(np.float64), [own]])
-        if not others:
-            return self._label(block)
-        below = pd.concat(
-            [_one_of_pandas(self.names[c], dtypes[c], row[c]) for c in others], axis=1
-        )
-        below.columns = native.columns[others]
-        joined = _concat_pandas(native.iloc[:, others], below)
-        columns = dict(zip(floats, block.T, strict=True))
-        columns |= {c: joined.iloc[:, k] for k, c in enumerate(others)}
-        return self._label({c: columns[c] for c in range(len(row))})
+        return bool(self._frame.implementation.is_pandas())
 
     def _assemble(self, columns: Sequence[Any]) -> Any:
         """Columns as a frame of the library, with the user's own labels."""
@@ -247,11 +211,6 @@ class SparseTable:
     native: Any  # (n, d) csr
     names: Sequence[str]
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.native.shape[0])
-
     def take(self, rows: IntArray) -> SparseTable:
         """Some of the rows, by number."""
         return replace(self, native=self.native[rows])
@@ -277,26 +236,39 @@ def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTa
     names
         Names of the columns; only for arrays and sparse matrices.
     """
-    if isinstance(table, (np.ndarray, list, tuple)):
-        return _read_array(table, names)
+    made: Any = FrameTable
     if sparse.issparse(table):
-        return SparseTable(native=table.tocsr().copy(), names=_array_names(table.shape[1], names))
+        table, made = table.tocsr().copy(), SparseTable
+    elif isinstance(table, (np.ndarray, list, tuple)):
+        table, made = _read_array(table), ArrayTable
+    else:
+        if names is not None:
+            raise ValueError("`names` must be None for a data frame, which has column names.")
+        table, names = _read_frame(table)
+    if 0 in table.shape:
+        raise ValueError(
+            f"`background` must have at least one row and one column; got shape {table.shape}."
+        )
+    width = table.shape[1]
+    names = [f"column {c}" for c in range(width)] if names is None else names
+    found: Table | SparseTable = made(native=table, names=check_names("names", names, width))
+    return found
+
+
+def _read_frame(table: Any) -> tuple[Any, list[str]]:
+    """A copy of a data frame, and its column names."""
     import narwhals as nw
 
     try:
         frame = nw.from_native(table, eager_only=True)
-    except nw.exceptions.DuplicateError:
-        arrow = nw.dependencies.is_pyarrow_table(table)
-        _frame_names(table.column_names if arrow else table.columns, table.shape, None)
-        raise
     except TypeError as error:
         raise TypeError(
-            "`background` must be a pandas or polars frame, an array or a sparse matrix; "
-            f"got {type(table).__name__}.{_advice(table)}"
+            "`background` must be a pandas or polars frame, an array or a sparse matrix; got "
+            f"{type(table).__name__}. Read a file first, for example with pandas.read_csv; make a "
+            "pandas.DataFrame of a dictionary; collect a lazy frame with its collect()."
         ) from error
-    found = _frame_names(frame.columns, frame.shape, names)
     copied = frame if frame.implementation.is_pyarrow() else frame.clone()
-    return FrameTable(native=copied.to_native(), names=found)
+    return copied.to_native(), frame.columns
 
 
 def _mix(table: NDArray[Any], rows: IntArray, own: BoolArray) -> NDArray[Any]:
@@ -306,144 +278,62 @@ def _mix(table: NDArray[Any], rows: IntArray, own: BoolArray) -> NDArray[Any]:
     return found
 
 
-def _cast(series: Any, like: Any) -> Any:
-    """A series in exactly the dtype of another one; itself if it has this dtype.
+def _dtype(series: Any) -> Any:
+    """The library's own dtype, which may tell apart what narwhals does not, such as two strings."""
+    native = series.to_native()
+    return native.type if series.implementation.is_pyarrow() else native.dtype
 
-    narwhals has one dtype for strings and one for dictionaries where libraries have several.
-    """
+
+def _cast(series: Any, dtype: Any) -> Any:
+    """A series in a dtype of its library."""
     import narwhals as nw
 
-    native, wanted = series.to_native(), like.to_native()
-    arrow = series.implementation.is_pyarrow()
-    known, dtype = (native.type, wanted.type) if arrow else (native.dtype, wanted.dtype)
-    if known == dtype:
+    if _dtype(series) == dtype:
         return series
-    pandas_like = series.implementation.is_pandas_like()
-    cast = native.astype(dtype) if pandas_like else native.cast(dtype)
-    return nw.from_native(cast, series_only=True).alias(like.name)
-
-
-def _fit(name: str, column: Any, series: Any) -> Any:
-    """New values in the dtype of a column; numbers that do not fit it in a wider one."""
-    import narwhals as nw
-
-    dtype = column.dtype
-    try:
-        cast = _cast(series, column)
-        if not dtype.is_integer() or np.array_equal(_floats(cast), _floats(series), equal_nan=True):
-            return cast
-    except Exception:  # each library has its own exception for a value that fails
-        if not dtype.is_numeric() or series.dtype == nw.String:
-            _refuse_value(name, dtype, series.to_list()[0])
-    return series if series.dtype.is_numeric() else series.cast(nw.Float64)
+    native = series.to_native()
+    cast = native.astype(dtype) if series.implementation.is_pandas_like() else native.cast(dtype)
+    return nw.from_native(cast, series_only=True).alias(series.name)
 
 
 def _one_value(name: str, column: Any, value: Any) -> Any:
     """A series of one value, in the dtype of a column or in one that can hold the value."""
     import narwhals as nw
 
-    known = None if is_missing(value) else value
-    return _fit(name, column, nw.new_series(column.name, [known], backend=column.implementation))
-
-
-def _one_of_pandas(name: str, dtype: Any, value: Any) -> Any:
-    """A pandas series of one value, in a dtype or in one that can hold the value."""
-    import pandas as pd
-
-    of_numpy = isinstance(dtype, np.dtype)
-    if is_missing(value):
-        if of_numpy and dtype.kind in "iu":
-            return pd.Series([np.nan])
-        as_object = of_numpy and dtype.kind in "bO"
-        return pd.Series([value if as_object else None], dtype=object if as_object else dtype)
-    if isinstance(dtype, pd.CategoricalDtype) and value not in dtype.categories:
-        dtype = pd.CategoricalDtype([*dtype.categories, value], ordered=dtype.ordered)
+    missing, dtype = is_missing(value), _dtype(column)
+    categories = getattr(dtype, "categories", None)  # of pandas
+    if column.implementation.is_pandas_like():
+        if missing and isinstance(dtype, np.dtype) and dtype.kind in "biu":
+            dtype = np.dtype("O" if dtype.kind == "b" else "f8")
+        elif categories is not None and not missing and value not in categories:
+            dtype = type(dtype)([*categories, value], ordered=dtype.ordered)
+    kept = None if missing and str(dtype) != "object" else value  # objects may tell None from NaN
+    one = nw.new_series(column.name, [kept], backend=column.implementation)
     try:
-        return pd.Series([value], dtype=dtype)
-    except (TypeError, ValueError, OverflowError):
-        if not pd.api.types.is_numeric_dtype(dtype) or isinstance(value, str):
-            _refuse_value(name, dtype, value)
-        return pd.Series([value])  # a fraction in an integer column
+        cast = _cast(one, dtype)
+        if not column.dtype.is_integer() or cast.to_list() == one.to_list():
+            return cast
+    except Exception as error:  # each library has its own exception for a value that fails
+        if not column.dtype.is_numeric() or one.dtype == nw.String:
+            raise ValueError(
+                f"Column {name!r} of the row must have a value that its dtype {dtype} can hold; "
+                f"got {value!r:.60}."
+            ) from error
+    return one if one.dtype.is_numeric() else one.cast(nw.Float64)
 
 
-def _concat_pandas(above: Any, below: Any) -> Any:
-    """Two pandas frames in one. pandas finds common dtypes, but not of categories."""
-    import pandas as pd
-
-    for label, dtype in below.dtypes.items():
-        if isinstance(dtype, pd.CategoricalDtype) and dtype != above.dtypes[label]:
-            above = above.astype({label: dtype})
-    return pd.concat([above, below], ignore_index=True)
-
-
-def _refuse_value(name: str, dtype: Any, value: Any) -> NoReturn:
-    """Refuse a value of the row that the dtype of its column cannot hold."""
-    raise ValueError(
-        f"Column {name!r} of the row must have a value that its dtype {dtype} can hold; got "
-        f"{value!r:.60}."
-    )
-
-
-def _read_array(table: Any, names: Sequence[str] | None) -> ArrayTable:
-    """Check an array, or lists of rows, and name its columns."""
+def _read_array(table: Any) -> NDArray[Any]:
+    """A copy of an array, or of lists of rows."""
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)
     values = np.array(table, order="C")
     if values.dtype.kind in "US":  # a mix of numbers and strings, all turned into strings
         values = np.array(table, dtype=object, order="C")
-    if values.ndim != 2 or 0 in values.shape or values.dtype.kind not in "buifO":
-        records = values.ndim == 1 and values.size > 0 and isinstance(values[0], (Mapping, np.void))
+    if values.ndim != 2 or values.dtype.kind not in "buifO":
         raise ValueError(
-            "`background` must be a table of at least one row and one column; got an array "
-            f"of shape {values.shape} and dtype {values.dtype}."
-            f"{' Pass pandas.DataFrame(background).' if records else ''}"
+            "`background` must be a table of rows and columns; got an array of shape "
+            f"{values.shape} and dtype {values.dtype}. Make a pandas.DataFrame of records."
         )
-    return ArrayTable(native=values, names=_array_names(values.shape[1], names))
-
-
-def _array_names(n_columns: int, names: Sequence[str] | None) -> list[str]:
-    """Names of an array's columns: those given, or "column 0" and so on."""
-    if names is None:
-        return [f"column {c}" for c in range(n_columns)]
-    listed = [str(name) for name in names]
-    twice = [name for name in listed if listed.count(name) > 1]
-    if len(listed) != n_columns or twice:
-        got = f"{twice[0]!r} more than once" if twice else f"{len(listed)} names"
-        raise ValueError(
-            f"`names` must give each of the {n_columns} columns a different name; got {got}."
-        )
-    return listed
-
-
-def _frame_names(
-    columns: Iterable[Any], shape: tuple[int, ...], names: Sequence[str] | None
-) -> list[str]:
-    """The column names of a data frame, all different."""
-    if 0 in shape:
-        raise ValueError(
-            f"`background` must have at least one row and one column; got shape {shape}."
-        )
-    if names is not None:
-        raise ValueError("`names` must be None for a data frame, which has its own column names.")
-    found = [str(name) for name in columns]
-    double = dict.fromkeys(repr(name) for name in found if found.count(name) > 1)
-    if double:
-        raise ValueError(
-            f"`background` must have different column names; got {', '.join(double)} more than "
-            "once. Rename or drop them."
-        )
-    return found
-
-
-def _advice(table: Any) -> str:
-    """How to turn an object of another type into a table."""
-    if isinstance(table, (str, os.PathLike)):
-        return " Read the file first, for example with pandas.read_csv."
-    if isinstance(table, dict):
-        return " Pass pandas.DataFrame(background)."
-    if hasattr(table, "__array__"):
-        return " Pass numpy.asarray(background)."
-    return " Call its collect() first." if hasattr(table, "collect") else ""
+    return values
 
 
 def _floats(series: Any) -> FloatArray:

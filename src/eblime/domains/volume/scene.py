@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime import _field_checks as checks
-from eblime._checks import check_number
+from eblime._checks import as_floats
 from eblime._types import FloatArray
 from eblime.domains.composite import (
     ARRAY_RULES,
@@ -23,12 +23,12 @@ from eblime.domains.composite import (
     array_checks,
     centres,
     even_blocks,
+    name_and_parameters,
     run_algorithm,
 )
-from eblime.domains.readers import check_memory
+from eblime.domains.readers import check_memory, read_scan
 from eblime.domains.record import Domain
 
-_AXES = ("z", "y", "x")
 _MOST_VOXELS = 96**3  # of the copy that SLIC cuts
 
 
@@ -107,7 +107,6 @@ SEGMENTER = Segmenter(
     kind="volume",
     features="regions",
     sides="(D, H, W)",
-    element="voxel",
     known=SEGMENTATIONS,
     regular="blocks",
     factor=lambda sides: int(np.ceil(np.cbrt(np.prod(sides, dtype=float) / _MOST_VOXELS) - 1e-9)),
@@ -121,15 +120,18 @@ def read_volume(
     hide: Hide,
     channels: Channels = "auto",
     spacing: Sequence[float] | None = None,
-    axes: Sequence[str] = _AXES,
     unit: str = "mm",
+    key: str | None = None,
 ) -> VolumeScene:
-    """Cut an array into blocks or regions; the settings are those of `VolumeExplainer`."""
-    if isinstance(volume, np.ndarray):
-        check_memory(volume.shape, volume.dtype)
-    numbers = SEGMENTER.read_numbers(volume, volume, "or a path")
-    name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
-    how = name if isinstance(name, str) else ""
+    """Cut a volume into blocks or regions; the settings are those of `VolumeExplainer`."""
+    scan = read_scan(volume, key)
+    if spacing is None and scan.spacing is not None:
+        spacing, unit = scan.spacing, scan.unit or unit
+    if isinstance(scan.values, np.ndarray):
+        check_memory(scan.values.shape, scan.values.dtype)
+    numbers = SEGMENTER.read_numbers(scan.values, "or a path")
+    cut, params = name_and_parameters(segmentation)
+    how = cut if isinstance(cut, str) else ""
     if how == "slic" and spacing is not None:  # so that its regions are round in space
         steps = np.asarray(spacing, dtype=float)
         segmentation = how, {"spacing": steps / steps.min(), **params}
@@ -141,7 +143,7 @@ def read_volume(
     return VolumeScene(
         **parts,
         features=features,
-        axes=list(axes),
+        axes=list(scan.axes),
         spacing=None if spacing is None else [float(step) for step in spacing],
         unit=unit,
     )
@@ -151,10 +153,9 @@ def check_spacing(spacing: Any) -> None:
     """Refuse a spacing that is not None or three positive numbers."""
     if spacing is None:
         return
-    if isinstance(spacing, str) or not hasattr(spacing, "__len__") or len(spacing) != 3:
-        raise ValueError(f"`spacing` must be three numbers, one per axis; got {spacing!r:.60}.")
-    for step in spacing:
-        check_number("spacing", step)
+    steps = as_floats("spacing", spacing)
+    if steps.shape != (3,) or not (steps > 0).all() or np.isinf(steps).any():
+        raise ValueError(f"`spacing` must be three numbers > 0, one per axis; got {spacing!r:.60}.")
 
 
 _SHORT = checks.text(40)

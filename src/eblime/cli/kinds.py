@@ -1,0 +1,461 @@
+"""The commands of the built-in domains: how they read inputs, and their options."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache, partial
+from operator import not_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eblime.cli.assembly import NORMALISATIONS
+from eblime.cli.options import used_by
+from eblime.cli.output import file_items, folder_files, say
+from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
+from eblime.domains.prompt import SEGMENTATIONS
+from eblime.domains.readers import VOLUME_ENDINGS
+from eblime.domains.record import Command, Item, Option
+from eblime.domains.signal.reading import SIGNAL_ENDINGS
+from eblime.domains.text import read_text_file
+from eblime.models.likelihood import SCORES
+from eblime.models.signal import LAYOUTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+LoadModel = Callable[[], Any]
+Options = Mapping[str, Any]
+Size = tuple[int, int, int]  # height, width, channels
+_WHOLE = 0.9  # of a photo's pixels; cropping less away is not worth a message
+_LOOKED_AT = 1000  # photos of a run whose shapes are read before it starts, at most
+
+
+def _image_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
+    """A photo or the photos of a folder, each read when its turn comes."""
+    size = photo_size(model(), options["size"]) if Path(argument).exists() else None
+    read = partial(read_photo, size=size, fit=options["fit"])
+    found = file_items(Path(argument), PHOTO_ENDINGS, read, "photo")
+    _report_crop((item.path for item in found), size, options["fit"])
+    return found
+
+
+def _image_inputs(argument: str, model: LoadModel, options: Options) -> Any:
+    """The photos of a folder and its subfolders, in the size that the model takes."""
+    files, fit = folder_files(argument, PHOTO_ENDINGS, remote=True), options["fit"]
+    size, folder = photo_size(model(), options["size"]), files.folder.local_path
+    if folder is not None:
+        _report_crop((folder / files.name(k) for k in range(len(files))[:_LOOKED_AT]), size, fit)
+    read = partial(read_photo, size=size, fit=fit)
+    return replace(files, fingerprint=f"{files.fingerprint}-{size}-{fit}", read=read)
+
+
+def _report_crop(paths: Iterable[Any], size: Size | None, fit: str) -> None:
+    """Say once that the model does not see all of some photos."""
+    if size is None or fit != "crop":
+        return
+    for path in paths:
+        with suppress(Exception):  # an unreadable photo is reported when its turn comes
+            height, width = photo_shape(path)
+            scale = min(height / size[0], width / size[1])
+            seen = round(scale * size[0]), round(scale * size[1])
+            if seen[0] * seen[1] < _WHOLE * height * width:
+                say(
+                    f"Photos are cropped to the shape that the model takes: of {path.name}, it "
+                    f"sees the middle {seen[1]} x {seen[0]} of {width} x {height} pixels. With "
+                    "--fit pad or --fit stretch, it sees whole photos.",
+                    error=True,
+                )
+                return
+
+
+def photo_size(model: Any, size: int | None) -> Size | None:
+    """The size that a model takes: `--size`, or that of an ONNX graph; None if neither says."""
+    session = getattr(model, "session", None)
+    shape = session.get_inputs()[0].shape if session is not None else []
+    if len(shape) != 4:
+        return None if size is None else (size, size, 3)
+    channels = shape[1] if shape[1] in (1, 3) else shape[3] if shape[3] in (1, 3) else 3
+    height, width = shape[1:3] if shape[3] == channels and shape[1] != channels else shape[2:4]
+    if size is not None:
+        return size, size, channels
+    if isinstance(height, int) and isinstance(width, int):
+        return height, width, channels
+    return None
+
+
+def parse_segmentation(text: str) -> Any:
+    """`slic`, or with settings `slic:n_segments=100,compactness=20`."""
+    name, _, rest = text.partition(":")
+    try:
+        call: Any = ast.parse(f"f({rest})", mode="eval").body
+        settings = {
+            entry.arg: getattr(entry.value, "id", None) or ast.literal_eval(entry.value)
+            for entry in call.keywords
+        }
+        if call.args or bool(rest) != bool(settings):
+            raise ValueError("They need names.")
+    except (AttributeError, SyntaxError, ValueError) as error:
+        raise ValueError(
+            "--segmentation must be a name, or a name and settings such as "
+            f"slic:n_segments=100,compactness=20; got {text!r}."
+        ) from error
+    return (name, settings) if settings else name
+
+
+def parse_hide(text: str) -> Any:
+    """`mean`, `blur`, a grey value, or a colour such as #808080."""
+    if text.startswith("#"):
+        if not re.fullmatch("#[0-9a-fA-F]{6}", text):
+            raise ValueError(f"--hide must be a colour such as #808080; got {text!r}.")
+        return tuple(int(text[i : i + 2], 16) for i in (1, 3, 5))
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str = "mean") -> Any:
+    """The options --segmentation and --hide, with their help and defaults."""
+    return (
+        Option("segmentation", cutting, default=segmentation, parse=parse_segmentation),
+        Option("hide", hiding, default=hide, parse=parse_hide),
+    )
+
+
+OF_GRAPHS = used_by(
+    "model",
+    Option("activation", "Of an ONNX graph: none, softmax or sigmoid.", default="none"),
+    Option("output_name", "Which output of an ONNX graph to use.", setting="output"),
+)
+IMAGE = Command(
+    help="Explain a photo, or every photo of a folder, by superpixels.",
+    metavar="PHOTO",
+    argument="A photo, or a folder of photos.",
+    example="eblime explain image photos/ --model net.onnx --activation softmax",
+    batch_argument="A folder, here or such as s3://bucket/photos.",
+    items=_image_items,
+    inputs=_image_inputs,
+    defaults={"design": "paired", "top": 5},
+    options=[
+        *cut_options(
+            "slic, quickshift, felzenszwalb or grid; with parameters slic:n_segments=100.",
+            "What a hidden superpixel shows: mean, blur, a grey value or a colour, #808080.",
+        ),
+        Option("size", "Scale photos to this size.", type=int, minimum=1, used_by="inputs"),
+        Option(
+            "fit",
+            "How to scale: crop (to the middle), pad (with black borders) or stretch.",
+            default="crop",
+            choices=("crop", "pad", "stretch"),
+            used_by="inputs",
+        ),
+        Option(
+            "normalise",
+            "Pixels that an ONNX graph takes: 0 to 1, standardised, -1 to 1, or 0 to 255.",
+            default="unit",
+            choices=NORMALISATIONS,
+            used_by="model",
+        ),
+        *OF_GRAPHS,
+    ],
+)
+
+
+_LARGE = 200 << 20  # bytes; a larger table is not read whole to be its own background
+
+
+def _tabular_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
+    """Rows of a table."""
+    path = Path(argument)
+    table, background = read_table(path), read_table(_background(argument, options))
+    for name in _listed(options["drop"]):
+        if name not in table.columns and name not in background.columns:
+            raise ValueError(f"--drop must name columns of the table; there is no {name!r}.")
+    return [
+        Item(
+            f"{path.name}, row {row}", f"{path.stem}-row{row}", partial(table.iloc.__getitem__, row)
+        )
+        for row in parse_rows(options["row"], len(table))
+    ]
+
+
+def _tabular_inputs(argument: str, model: LoadModel, options: Options) -> str:
+    """All rows of a table, which must be fit to be the background if there is no other."""
+    path = _background(argument, options)
+    if options["background"] is None and not (path.is_file() and path.stat().st_size <= _LARGE):
+        raise ValueError(
+            "--background must name a table of usual values, such as the training data: "
+            f"{argument} cannot be read whole."
+        )
+    return argument
+
+
+def _tabular_explainer(model: Any, settings: Options, options: Options, argument: str) -> Any:
+    """A `TabularExplainer` with a background that has the model's columns, in its order."""
+    from eblime.explainers.tabular import TabularExplainer
+
+    table = read_table(_background(argument, options))
+    table = table.drop(columns=_listed(options["drop"]), errors="ignore")
+    names = list(getattr(model, "feature_names_in_", table.columns))
+    absent = [str(name) for name in names if name not in table.columns]
+    if absent:
+        raise ValueError(
+            f"The table must have the columns that the model was trained on; missing: "
+            f"{', '.join(map(repr, absent[:8]))}."
+        )
+    return TabularExplainer(model, table[names], **settings)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A pandas frame from a .csv, .tsv or .parquet file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no table {str(path)!r}.")
+    return _read_table(path.resolve(), path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=2)  # the rows and the background, which are often the same file
+def _read_table(path: Path, time: int) -> pd.DataFrame:
+    """A file of this time as a frame, which must not be changed."""
+    from eblime._pandas import pd, read_csv
+
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".tsv", ".parquet"):
+        raise ValueError(f"Tables must be .csv, .tsv or .parquet files; got {str(path)!r}.")
+    try:
+        table = pd.read_parquet(path) if suffix == ".parquet" else read_csv(path, suffix)
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} cannot be read as a table: {error}") from error
+    if len(table.columns) == 1 and ";" in str(table.columns[0]):
+        raise ValueError(
+            f"{str(path)!r} must be separated by commas, or by tabs with the ending .tsv; its "
+            "first line has semicolons."
+        )
+    return table
+
+
+def parse_rows(text: str, count: int) -> list[int]:
+    """Rows by number: `3`, `3,7` or `0:10`, all of them inside the table."""
+    rows: list[int] = []
+    try:
+        for part in text.split(","):
+            start, colon, end = part.partition(":")
+            rows += range(int(start or 0), int(end or count)) if colon else [int(part)]
+    except ValueError as error:
+        raise ValueError(f"--row must be like 3, or 3,7, or 0:10; got {text!r}.") from error
+    outside = [row for row in rows if not 0 <= row < count]
+    if outside or not rows:
+        got = f"got {outside[0]}" if outside else "got none"
+        raise ValueError(f"--row must be from 0 to {count - 1}, the rows of the table; {got}.")
+    return rows
+
+
+def parse_groups(entries: list[str]) -> dict[str, list[str]] | None:
+    """Groups of columns: `job=job_a,job_b`."""
+    groups = {}
+    for entry in entries:
+        name, equals, columns = entry.partition("=")
+        if not (name and equals and columns):
+            raise ValueError(f"--group must be like job=job_a,job_b; got {entry!r}.")
+        groups[name] = columns.split(",")
+    return groups or None
+
+
+def _listed(text: str) -> list[str]:
+    """Names in `a,b`."""
+    return [name for name in text.split(",") if name]
+
+
+def _background(argument: str, options: Options) -> Path:
+    """The table that shows which values are usual: --background, or the table itself."""
+    return Path(options["background"] or argument)
+
+
+TABULAR = Command(
+    help="""Explain rows of a table by its columns.
+
+    Columns that the model was trained on are found by their names; others are left out. Hidden
+    columns take their values from rows of the background.
+    """,
+    metavar="DATA",
+    argument="A .csv, .tsv or .parquet file.",
+    example="eblime explain tabular data.csv --model m.skops --background train.csv",
+    batch_argument="A table, .jsonl too, or a folder of .parquet files, here or such as s3://b/rows.",
+    items=_tabular_items,
+    inputs=_tabular_inputs,
+    explainer=_tabular_explainer,
+    options=[
+        *used_by(
+            "inputs",
+            Option("row", "Which rows, from 0: 3, or 3,7, or 0:10.", default="0", batch=False),
+            Option("background", "Table of usual values. Default: the table.", type=Path),
+            Option("drop", "Columns that the model does not take: a,b.", default=""),
+        ),
+        Option(
+            "group",
+            "Columns that change together as one feature: job=job_a,job_b. May be repeated.",
+            many=True,
+            setting="groups",
+            parse=parse_groups,
+        ),
+        Option(
+            "rows_per_mask",
+            "The most rows of the background that are kept; a score is their mean.",
+            type=int,
+            default=100,
+            minimum=1,
+        ),
+    ],
+)
+
+
+_TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+
+
+def _text_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
+    """The text itself, a file, the .txt files of a folder, or standard input for `-`."""
+    if argument == "-":
+        return [Item("standard input", "text", sys.stdin.read())]
+    if not argument.strip():  # an empty path would be the current folder
+        raise ValueError("The text must not be empty.")
+    path = Path(argument)
+    try:
+        exists = path.exists()
+    except OSError:  # too long for a path: it is the text
+        exists = False
+    if exists and path.suffix.lower() in _TABLES:
+        raise ValueError(
+            f"{argument!r} is a table; `eblime batch text` explains each of its texts."
+        )
+    if exists:
+        return file_items(path, (".txt",), read_text_file)
+    if path.suffix.lower() == ".txt" and " " not in argument:
+        raise FileNotFoundError(f"There is no text file {argument!r}.")
+    return [Item("text", "text", argument)]
+
+
+TEXT = Command(
+    help="Explain a text by its words, sentences or characters.",
+    metavar="TEXT",
+    argument="The text itself, a .txt file, a folder of them, or - for standard input.",
+    example="eblime explain text reviews/ --model sentiment.skops",
+    batch_argument='A folder, a .jsonl file, or a table with the column "text".',
+    items=_text_items,
+    inputs=lambda argument, model, options: argument,  # `explain_many` reads it
+    defaults={"design": "paired"},
+    options=[
+        Option("tokens", "word, sentence, char or a pattern.", default="word", commas=True),
+        Option("positions", "Each occurrence counts.", type=bool, setting="bag", parse=not_),
+        Option("hide", "Replacement of a hidden word, such as [MASK]. Default: none.", default=""),
+    ],
+)
+
+
+def _prompt_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
+    """The question itself, a file, the .txt files of a folder, or standard input for `-`."""
+    found, answer = _text_items(argument, model, options), options["answer"]
+    if answer is None:
+        return found
+    if len(found) > 1:
+        raise ValueError("--answer is for one question; there are several.")
+    (item,) = found
+    return [item._replace(input=lambda: {"question": item.read(), "answer": answer})]
+
+
+PROMPT = Command(
+    help="""Explain a language model's answer by its sources.
+
+    The answer is that of the model, unless --answer gives another one. --targets explains as many
+    of its sentences too, and --target one of them, by its number or its text.
+    """,
+    metavar="QUESTION",
+    argument="The question itself, a .txt file, a folder of them, or - for standard input.",
+    example="eblime explain prompt questions/ --sources notes/ --model http://localhost:8000/v1",
+    batch_argument='A folder, a .jsonl file, or a table with the column "question".',
+    items=_prompt_items,
+    inputs=lambda argument, model, options: argument,  # `explain_many` reads it
+    defaults={"masks": 64},
+    options=[
+        Option("sources", "Folder or file with the sources.", type=Path, required=True, parse=Path),
+        Option(
+            "prompt",
+            "File with {sources} and {question}.",
+            type=Path,
+            parse=lambda path: read_text_file(Path(path)),
+        ),
+        Option(
+            "answer", "The answer to explain. Default: the model's.", used_by="inputs", batch=False
+        ),
+        Option(
+            "segmentation", f"Parts of a text: {', '.join(SEGMENTATIONS)}.", default="paragraph"
+        ),
+        Option("score", f"Score of an answer: {', '.join(SCORES)}.", default="mean"),
+    ],
+)
+
+
+SIGNAL = Command(
+    help="Explain a signal or a folder, by windows, channels or bands.",
+    metavar="SIGNAL",
+    argument="A .wav, .csv, .npy or .mat file, or a folder of them.",
+    example="eblime explain signal recordings/ --model net.onnx --activation softmax",
+    items=lambda argument, model, options: file_items(
+        Path(argument), SIGNAL_ENDINGS, Path, "signal"
+    ),
+    inputs=lambda argument, model, options: folder_files(argument, SIGNAL_ENDINGS),
+    defaults={"design": "paired", "top": 5},
+    options=[
+        *cut_options(
+            "windows, changes, channels, cells or bands; with parameters windows:n=40.",
+            "What a hidden part shows: bridge, mean, zero, noise, or a number.",
+            segmentation="windows",
+            hide="bridge",
+        ),
+        Option("rate", "Samples per second, if the file does not say.", type=float),
+        Option(
+            "layout",
+            "What the model gets: flat, first (channels, samples), last, or auto.",
+            default="auto",
+            choices=("auto", *LAYOUTS),
+        ),
+        *OF_GRAPHS,
+    ],
+)
+
+
+def parse_spacing(text: str) -> tuple[float, ...]:
+    """`0.5,1,1` as numbers."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise ValueError(f"--spacing must be numbers such as 0.5,1,1; got {text!r}.") from error
+
+
+VOLUME = Command(
+    help="Explain a volume or a folder of volumes, by blocks or regions.",
+    metavar="VOLUME",
+    argument="A .npy, .npz, .tif, .mat, .h5, .nde or .nii file, or a folder of them.",
+    example="eblime explain volume scans/ --model flaws:score --segmentation blocks:n=4",
+    batch_argument="A folder on this machine.",
+    items=lambda argument, model, options: file_items(
+        Path(argument), VOLUME_ENDINGS, Path, "volume"
+    ),
+    inputs=lambda argument, model, options: folder_files(argument, VOLUME_ENDINGS),
+    defaults={"design": "paired", "top": 5},
+    options=[
+        *cut_options(
+            "slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) or slic:n_segments=100.",
+            "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
+        ),
+        Option("spacing", "Size of a voxel: 0.5,1,1.", parse=parse_spacing, commas=True),
+        Option("unit", "Unit of the spacing.", default="mm"),
+        Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
+        Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),
+        *OF_GRAPHS,
+    ],
+)

@@ -1,0 +1,136 @@
+"""Orthogonal masks: any few features show all combinations of shown and hidden equally often.
+
+A mask is a word of the Reed-Muller code of first order, `r'x + c` for the columns x in GF(2)^m,
+plus a quadratic form `Q_b(x)` that all 2^(m+1) masks of a block share (mod 2). One block has
+strength 3: any three columns show all eight combinations equally often. All blocks together have
+strength 5:
+
+- m even: `Q_b(x, e) = sum_j Tr((b x)^(1 + 2^j)) + e Tr(b x)` with x in GF(2^(m - 1)) and
+  j = 1 .. m / 2 - 1, for all 2^(m - 1) b (Kerdock, 1972);
+- m odd: `Q_b(x) = Tr(b x^3)` with x in GF(2^m), for all 2^m b (Gold, 1968).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from eblime._types import FloatArray, IntArray
+
+_MOST_FEATURES = 1024  # with more, pairs are drawn at random
+_FEWEST_BITS = 4  # m is at least this: blocks of 32 masks
+_FEW_FEATURES = 16  # up to which pairs can repeat before an array is used up
+_POLYNOMIALS = {3: 0b1011, 5: 0b100101, 7: 0b10000011, 9: 0b1000010001}  # primitive, of GF(2^k)
+
+
+def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
+    """Blocks of an orthogonal array, each mask followed by its complement.
+
+    An importance is then free of the effects of all other features, of their interactions in pairs
+    and, when all blocks are asked (256 masks for up to 16 features, 2,048 for up to 32, 4,096 for
+    up to 64), of those in threes and fours. Whole blocks are best: 32 masks for up to 16 features,
+    64 for up to 32 and so on. The columns are chosen at random and flipped at random, so that each
+    mask alone is uniform. The first n masks of a larger design are the design of size n. More than
+    1,024 features get pairs at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.designs import orthogonal
+    >>> masks = orthogonal(np.random.default_rng(0), 32, 6)
+    >>> signs = 2 * masks - 1
+    >>> bool((signs.T @ signs == 32 * np.eye(6)).all())
+    True
+    """
+    if p > _MOST_FEATURES:
+        n = -(-n_masks // 2)
+        half = (rng.random((n, p)) < 0.5).astype(np.float64)
+        return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks]
+    blocks = _half_arrays(rng, p)
+    half, wanted = np.empty((0, p), dtype=np.intp), -(-n_masks // 2)
+    while len(half) < wanted:
+        half = np.concatenate([half, next(blocks)])
+        if p <= _FEW_FEATURES:
+            half = _once(half)
+    return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks].astype(np.float64)
+
+
+def _first_look(p: int) -> int | None:
+    """Masks before a stop rule first looks: a block, where that is less than usual."""
+    return 32 if p <= 16 else 64 if p <= 32 else None
+
+
+orthogonal.keeps_order = True  # type: ignore[attr-defined]  # see docs/how-to/extend.md
+orthogonal.first_look = _first_look  # type: ignore[attr-defined]
+
+
+def _once(half: IntArray) -> IntArray:
+    """The masks, no pair again before all pairs were there as often; other repeats left out."""
+    n, p = half.shape
+    keys = (half ^ half[:, :1])[:, 1:] @ (1 << np.arange(p - 1))
+    counts = np.bincount(keys, minlength=2 ** (p - 1))
+    order = np.argsort(keys, kind="stable")
+    before = np.empty(n, dtype=np.intp)  # how often the pair came before
+    before[order] = np.arange(n) - (np.cumsum(counts) - counts)[keys[order]]
+    return half[np.argsort(before, kind="stable")[: np.sum(before <= counts.min())]]
+
+
+def _half_arrays(rng: np.random.Generator, p: int) -> Iterator[IntArray]:
+    """One mask of each pair, block after block, (2^m, p): array after array, without end.
+
+    Few features get columns in which no pair of a block comes twice, from eight features on no pair
+    of the array.
+    """
+    m = max(_FEWEST_BITS, (p - 1).bit_length())
+    forms, n = quadratic_forms(m), 2**m
+    while True:
+        columns, order = rng.permutation(n)[:p], rng.permutation(len(forms))
+        flips = rng.integers(0, 2, size=p)
+        blocks = (
+            _parity(rng.permutation(n)[:, None] & columns) ^ forms[number, columns] ^ flips
+            for number in order
+        )
+        if not 5 <= p <= 10:
+            yield from blocks
+            continue
+        found = list(blocks)
+        first = np.concatenate(found[: 1 if p < 8 else None])
+        if len(_once(first)) == len(first):
+            yield from found
+
+
+def _parity(numbers: IntArray) -> IntArray:
+    """Whether the number of bits that are set is odd."""
+    for shift in (8, 4, 2, 1):
+        numbers = numbers ^ (numbers >> shift)
+    return numbers & 1
+
+
+@lru_cache
+def quadratic_forms(m: int) -> IntArray:
+    """The form of each block at each column, (blocks, 2^m) zeros and ones."""
+    k = m - 1 + m % 2  # of the field
+    n = 2**k - 1  # elements but zero
+    powers = np.ones(2 * n, dtype=np.intp)  # of a primitive element
+    for i in range(1, 2 * n):
+        powers[i] = powers[i - 1] << 1
+        powers[i] ^= _POLYNOMIALS[k] * (powers[i] >> k)
+    logs = np.zeros(n + 1, dtype=np.intp)
+    logs[powers[:n]] = np.arange(n)
+    elements = np.arange(n + 1)
+
+    def power(x: IntArray, exponent: int) -> IntArray:
+        return np.where(x > 0, powers[logs[x] * exponent % n], 0)
+
+    def times(x: IntArray, y: IntArray) -> IntArray:
+        return np.where((x > 0) & (y > 0), powers[(logs[x] + logs[y]) % n], 0)
+
+    conjugates = [power(elements, 2**j) for j in range(k)]
+    trace = np.bitwise_xor.reduce(conjugates) & 1
+    if m % 2:
+        return trace[times(elements[:, None], power(elements, 3))]
+    product = times(elements[:, None], elements)
+    sums = np.bitwise_xor.reduce([trace[power(product, 1 + 2**j)] for j in range(1, m // 2)])
+    return np.concatenate([sums, sums ^ trace[product]], axis=1)
