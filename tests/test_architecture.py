@@ -86,12 +86,13 @@ ALLOWED = {
     },
     # what people look at
     "plot": {
-        *("_checks", "_lazy", "_text", "_types", "methods", "posterior", "protocols", "registry"),
+        *("_checks", "_lazy", "_text", "_types", "methods", "posterior", "registry"),
         *("results", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "reporting": {
         *("_checks", "_files", "_repr", "_text", "_types", "_version", "kernels", "plot"),
         *("posterior", "protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
+        "scipy",
     },
     # replacements of other libraries
     "compat": {
@@ -140,15 +141,7 @@ ALLOWED = {
         *("numpy", "scipy", "skimage", "torch"),
     },
     "cli": {
-        *(
-            "_checks",
-            "_files",
-            "_pandas",
-            "_table",
-            "_text",
-            "_version",
-            "batch",
-        ),
+        *("_checks", "_files", "_lazy", "_pandas", "_text", "_version", "batch"),
         *("datasets", "domains", "engine", "explainers", "measures", "models", "plot"),
         *("registry", "results", "joblib", "numpy", "skops"),
         *("click",),

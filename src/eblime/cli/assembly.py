@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime import registry
+from eblime._lazy import import_extra
 from eblime.cli.options import own_values, settings_of
 from eblime.domains.record import Command, Domain
 from eblime.engine.calls import Calls
@@ -198,11 +199,7 @@ NORMALISATIONS = tuple(_SCALINGS)
 
 def _read_skops(path: Path, trust: bool) -> Any:
     """Load a skops file; types that may do more than hold data need trust."""
-    try:
-        import skops
-        from skops import io
-    except ImportError as error:
-        raise ImportError("A .skops model needs skops: pip install 'eblime[sklearn]'.") from error
+    skops, io = import_extra("skops", "sklearn"), import_extra("skops.io", "sklearn")
     if tuple(int(part) for part in re.findall(r"\d+", skops.__version__)[:2]) < _SKOPS:
         raise ImportError(
             f"A .skops model needs skops 0.12 or newer; got {skops.__version__}, which can be "

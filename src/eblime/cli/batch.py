@@ -8,8 +8,6 @@ model can run code, and receives the inputs. The domain is looked up among the i
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -223,12 +221,11 @@ def _full_name(name: str, value: str) -> str:
 def _digest(path: str) -> str | None:
     """Checksum of a file, or of the names and files of a folder; None for a Python name."""
     place = Location.of(Path(path))  # a path, also if it looks like an address
-    if place.kind() != "folder":
-        return place.sha256().hexdigest() if place.kind() == "file" else None
-    found = hashlib.sha256()
-    for name in place.files():
-        found.update(os.fsencode(name) + b"\0" + (place / name).sha256().digest())
-    return found.hexdigest()
+    if place.kind() == "folder":
+        from eblime.batch.inputs import find_files
+
+        return find_files(place, ("",)).fingerprint
+    return place.sha256().hexdigest() if place.kind() == "file" else None
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:

@@ -39,6 +39,10 @@ def used_by(what: Use, *options: Option) -> tuple[Option, ...]:
     return tuple(replace(option, used_by=what) for option in options)
 
 
+def _parse_count(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
 MODEL, LABELS, RETRY, CONCURRENCY, TIMEOUT, CACHE, MODEL_ID, TRUST = used_by(
     "model",
     Option(
@@ -69,13 +73,7 @@ PART_SIZE, MAX_FAILURES, *WORKERS = used_by(  # the last are settings of `eblime
     Option("part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int),
     Option("max_failures", "Stop when more inputs than this have failed.", type=int),
     Option("engine", "local (processes of this machine) or ray (a cluster).", default="local"),
-    Option(
-        "workers",
-        "Processes, or auto.",
-        default="auto",
-        setting="count",
-        parse=lambda text: int(text) if text.isdecimal() else text,
-    ),
+    Option("workers", "Processes, or auto.", default="auto", setting="count", parse=_parse_count),
     Option("cpus_per_worker", "Cores per worker on Ray.", type=float, minimum=0, setting="cpus"),
     Option("gpus_per_worker", "GPUs per worker on Ray.", type=float, minimum=0, setting="gpus"),
     Option("timeout", "Seconds for one input; one that takes longer counts as failed.", type=float),

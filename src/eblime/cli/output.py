@@ -10,9 +10,9 @@ import shutil
 import sys
 import warnings
 import webbrowser
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,8 +110,7 @@ def file_items(
         if not paths:
             either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
             raise FileNotFoundError(f"The folder {str(path)!r} has no file that ends in {either}.")
-    count = Counter(entry.stem.lower() for entry in paths)
-    names = unique([entry.name if count[entry.stem.lower()] > 1 else entry.stem for entry in paths])
+    names = unique([entry.stem for entry in paths])
     return [
         Item(entry.name, name, partial(read, entry), entry)
         for entry, name in zip(paths, names, strict=True)
@@ -130,12 +129,9 @@ def folder_files(argument: str, endings: tuple[str, ...], *, remote: bool = Fals
 
 def unique(names: Sequence[str]) -> list[str]:
     """The names, with -2, -3, ... added to those that are taken; some disks ignore case."""
-    found: list[str] = []
-    taken: set[str] = set()
+    found: dict[str, str] = {}
     for wanted in names:
-        name, k = wanted, 2
-        while name.lower() in taken:
-            name, k = f"{wanted}-{k}", k + 1
-        found.append(name)
-        taken.add(name.lower())
-    return found
+        free = chain([wanted], (f"{wanted}-{k}" for k in count(2)))
+        name = next(name for name in free if name.lower() not in found)
+        found[name.lower()] = name
+    return [*found.values()]

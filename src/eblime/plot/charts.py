@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
 
 
 def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
-    """The most important features as bars from zero, for methods that give a point estimate.
+    """The most important features as bars from zero, with 95 % whiskers where there are intervals.
 
     Examples
     --------
@@ -75,13 +75,16 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     "word 'three'"
     """
     drawn, order, post = _ranked(explanation, top, ax)
-    drawn.barh(range(len(order)), post.mean, color=list(map(sign_colour, post.mean)), height=0.6)
-    drawn.set_xlabel(axis_label(explanation))
+    rows, colours = range(len(order)), list(map(sign_colour, post.mean))
+    drawn.barh(rows, post.mean, color=colours, height=0.62, alpha=0.85)
+    if post.has_spread:
+        drawn.hlines(rows, *post.interval().T, color=INK, linewidth=1.6)
+    drawn.set_xlabel(axis_label(explanation, "(whiskers: 95 %)" if post.has_spread else ""))
     return _finish(drawn, explanation)
 
 
 def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
-    """A row of a table: bars with 95 % whiskers, and beside each the value of its column.
+    """A row of a table: `means`, where names of features have the values of the row.
 
     Examples
     --------
@@ -93,31 +96,17 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     >>> len(ax.patches)
     3
     """
-    scene: Any = explanation.scene
     needs_domain(explanation, "tabular", 'plot("values")')
-    drawn, order, post = _ranked(explanation, top, ax, width=7.2, row=0.34)
-    rows, colours = range(len(order)), list(map(sign_colour, post.mean))
-    drawn.barh(rows, post.mean, color=colours, height=0.62, alpha=0.85)
-    if post.has_spread:
-        drawn.hlines(rows, *post.interval().T, color=INK, linewidth=1.6)
-    names = [str(explanation.features[j]) for j in order]
-    values = [str(scene.values[j]) for j in order]
-    beside = drawn.secondary_yaxis("right")
-    pairs = zip(names, values, strict=True)  # a name such as "age = 40" has the value already
-    beside.set_yticks(rows, ["" if n.endswith(f"= {v}") else caption(v, 18) for n, v in pairs])
-    beside.tick_params(length=0, labelcolor=NEUTRAL)
-    beside.spines["right"].set_visible(False)
-    drawn.set_xlabel(axis_label(explanation, "(whiskers: 95 %)" if post.has_spread else ""))
-    return _finish(drawn, explanation)
+    return means(explanation, top=top, ax=ax)
 
 
 def _ranked(
-    explanation: Explanation, top: int, ax: Axes | None, **sizes: float
+    explanation: Explanation, top: int, ax: Axes | None
 ) -> tuple[Axes, IntArray, Posterior]:
     """Axes with a row for each of the `top` features, their order from below, and their law."""
     check_count("top", top)
     order = explanation.posterior.order()[:top][::-1]
-    return feature_axes(ax, explanation, order, **sizes), order, explanation.posterior.select(order)
+    return feature_axes(ax, explanation, order), order, explanation.posterior.select(order)
 
 
 def compare(

@@ -226,9 +226,10 @@ class Canvas:
 
     photo: FloatArray  # (h, w, 3) in [0, 1]
     labels: NDArray[np.intp]  # (h, w)
-    steps: tuple[int, int]  # rows and columns of the image per pixel of the canvas
+    steps: tuple[float, float]  # height and width of a pixel of the canvas
     height: int  # of the image
     width: int
+    pixel: tuple[float, float] = (1.0, 1.0)  # height and width of a pixel of the image
 
     @property
     def size(self) -> tuple[float, float]:
@@ -245,8 +246,9 @@ class Canvas:
     def extent(self, around: int = 0) -> tuple[float, float, float, float]:
         """The ends of the canvas in the image, with some pixels of the canvas around it."""
         (rows, columns), (down, across) = self.labels.shape, self.steps
-        left, top = -0.5 - around * across, -0.5 - around * down
-        return (left, (columns + around) * across - 0.5, (rows + around) * down - 0.5, top)
+        left, top = -0.5 * self.pixel[1], -0.5 * self.pixel[0]
+        right, bottom = left + (columns + around) * across, top + (rows + around) * down
+        return (left - around * across, right, bottom, top - around * down)
 
     def show(self, drawn: Axes, pixels: Any, **settings: Any) -> AxesImage:
         """Draw an array of the canvas' size in the coordinates of the image."""
@@ -257,11 +259,12 @@ class Canvas:
         edges = np.zeros(self.labels.shape, dtype=bool)
         edges[:, 1:] |= self.labels[:, 1:] != self.labels[:, :-1]
         edges[1:] |= self.labels[1:] != self.labels[:-1]
-        return edges[..., None] * np.array([1, 1, 1, 0.6])
+        return np.asarray(edges[..., None] * np.array([1, 1, 1, 0.6]))
 
     def reduce(self, pixels: NDArray[Any]) -> NDArray[Any]:
         """An array of the image's size at the resolution of the canvas."""
-        (down, across), (rows, columns) = self.steps, self.photo.shape[:2]
+        rows, columns = self.photo.shape[:2]
+        down, across = self.height // rows, self.width // columns
         return pixels[down // 2 :: down, across // 2 :: across][:rows, :columns]
 
     def outline(self, drawn: Axes, inside: BoolArray, colour: str, **style: Any) -> None:

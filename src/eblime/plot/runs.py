@@ -221,10 +221,10 @@ def _positions(rows: pd.DataFrame) -> tuple[FloatArray, dict[float, str], float 
         ticks = {j: caption(name, 16) for name, j in places.items()}
         return names.map(places).to_numpy() + 0.5 * spread, ticks, None
     x, unknown = values.to_numpy(dtype=float), values.isna().to_numpy()
-    low, high = np.nanmin(x), np.nanmax(x)
+    low, high = float(np.nanmin(x)), float(np.nanmax(x))
     right = high + 0.08 * (high - low)
     x = np.where(unknown, right + 0.4 * (right - high) * spread, x)
-    return x, {}, right if unknown.any() else None
+    return np.asarray(x, dtype=np.float64), {}, right if unknown.any() else None
 
 
 def _swarm(x: pd.Series[float]) -> FloatArray:

@@ -38,11 +38,10 @@ def feature_axes(
     explanation: Explanation,
     order: IntArray,
     *,
-    width: float = 6.4,
     row: float = 0.28,
 ) -> Axes:
     """Axes with one named row per feature of `order`, from below, and a line at zero."""
-    drawn = axes(ax, (width, 1.1 + row * len(order)))
+    drawn = axes(ax, (6.4, 1.1 + row * len(order)))
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
     drawn.set_ylim(-0.6, len(order) - 0.4)

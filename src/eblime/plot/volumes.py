@@ -16,12 +16,12 @@ from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
 from eblime.plot.maps import Canvas, overlay, remarks
 from eblime.plot.style import (
+    MARK,
     axes,
     caption,
     needs_domain,
     sign_bar,
     signed_shares,
-    tick_shares,
 )
 from eblime.results.explanation import Explanation
 
@@ -69,9 +69,10 @@ class Sections:
         return Canvas(
             photo=np.repeat(grey[..., None], 3, axis=-1),
             labels=labels,
-            steps=(self.steps[down], self.steps[across]),
+            steps=(self.steps[down] * self.sizes[down], self.steps[across] * self.sizes[across]),
             height=self.full.shape[down],
             width=self.full.shape[across],
+            pixel=(self.sizes[down], self.sizes[across]),
         )
 
     def name(self, axis: int) -> str:
@@ -223,32 +224,23 @@ def _draw(
     places = [(0, above, wide, high), (0, 0, wide, deep), (wide + gap, above, deep, high)]
     for axis, (panel, place) in enumerate(zip(panels, places, strict=True)):
         inset = drawn.inset_axes(place, transform=drawn.transData)
+        down, across = PLANES[axis]
         overlay(inset, panel, shares, order[:top], aspect="auto")
-        _add_scales(inset, cut, axis)
         inset.set_title(caption(names[axis]), fontsize="small", loc="left", pad=3)
+        left, right, bottom, top_end = panel.extent()
+        labels = [caption(f"{cut.axes[k]} ({cut.unit})", 24) for k in (across, down)]
+        inset.set(xlim=(left, right), ylim=(bottom, top_end))
+        inset.set_xlabel(labels[0], fontsize="x-small")
+        inset.set_ylabel(labels[1], fontsize="x-small")
+        inset.locator_params(nbins=4)
+        inset.tick_params(labelsize="x-small", length=2)
         if cross is not None:
-            down, across = PLANES[axis]
-            inset.axhline(cross[down], color="#0072B2", lw=0.8, ls=":")
-            inset.axvline(cross[across], color="#0072B2", lw=0.8, ls=":")
+            inset.axhline(cross[down] * cut.sizes[down], color=MARK, lw=0.8, ls=":")
+            inset.axvline(cross[across] * cut.sizes[across], color=MARK, lw=0.8, ls=":")
     drawn.set_axis_off()
     sign_bar(drawn, post)
     words = f"top {min(top, len(order))}" + ("" if cross is not None else ", projections")
     title = f"{caption(explanation.label, 24)}: {words}"
-    title = "\n".join([title, *remarks(explanation, order[:top])])
-    drawn.set_title(title, fontsize="medium", loc="left", pad=18)
+    lines = [title, *remarks(explanation, order[:top])]
+    drawn.set_title("\n".join(lines), fontsize="medium", loc="left", pad=18)
     return drawn
-
-
-def _add_scales(inset: Axes, cut: Sections, axis: int) -> None:
-    """Ticks in the unit of the volume; the limits are those of the voxels."""
-    down, across = PLANES[axis]
-    for k, name in ((across, "x"), (down, "y")):
-        n = cut.full.shape[k]
-        ticks = tick_shares(-0.5 * cut.sizes[k], (n - 0.5) * cut.sizes[k], 4)
-        at, texts = [n * share - 0.5 for share, _ in ticks], [text for _, text in ticks]
-        inset.set(**{f"{name}lim": (-0.5, n - 0.5) if name == "x" else (n - 0.5, -0.5)})
-        inset.set(**{f"{name}ticks": at, f"{name}ticklabels": texts})
-        inset.set(**{f"{name}label": caption(f"{cut.axes[k]} ({cut.unit})", 24)})
-    inset.tick_params(labelsize="x-small", length=2)
-    inset.xaxis.label.set_fontsize("x-small")
-    inset.yaxis.label.set_fontsize("x-small")
