@@ -268,11 +268,16 @@ def detection_summary(rows: pd.DataFrame) -> pd.DataFrame:
     }
     found = []
     for name, (sizes, hits) in parts.items():
-        curve = measures.probability_of_detection(sizes, hits)
-        for note in curve.notes:
-            print(f"{name}: {note}")
-        ends = {"a50": curve.a50, "a90": curve.a90, "a90/95": curve.a90_95}
-        ends = {name: value if value < np.inf else np.nan for name, value in ends.items()}
+        ends = dict.fromkeys(("a50", "a90", "a90/95"), np.nan)
+        try:
+            curve = measures.probability_of_detection(sizes, hits)
+        except ValueError as error:  # all were found, or none
+            print(f"{name}: {error}")
+        else:
+            for note in curve.notes:
+                print(f"{name}: {note}")
+            known = zip(ends, (curve.a50, curve.a90, curve.a90_95), strict=True)
+            ends |= {end: value for end, value in known if value < np.inf}
         found.append({"curve": name, "scans": len(hits), "found": int(hits.sum()), **ends})
     return pd.DataFrame(found)
 

@@ -133,6 +133,11 @@ def scaled(factor, *, default=1.0):
     return inner
 
 
+def own_class(body, default=0):
+    """A class whose method differs."""
+    return dataclass(type("Own", (), {"score": body, "usual": default}))
+
+
 def calls_itself(n):
     """A function that encloses itself."""
 
@@ -152,10 +157,13 @@ def calls_itself(n):
         (lambda: calls_itself(1), lambda: calls_itself(2)),
         (lambda: functools.lru_cache(scaled(2.0)), lambda: functools.lru_cache(scaled(3.0))),
         (lambda: functools.partial(scaled(2.0)), lambda: functools.partial(scaled(3.0))),
+        (lambda: own_class(scaled(2.0))(), lambda: own_class(scaled(3.0))()),
+        (lambda: own_class(len), lambda: own_class(len, default=1)),
+        (lambda: own_class(property(scaled(2.0))), lambda: own_class(property(scaled(3.0)))),
     ],
 )
 def test_code_counts_where_it_is_allowed(create, other):
-    """Functions by their code, defaults and enclosed variables."""
+    """Functions by their code, defaults and enclosed variables; classes by their methods."""
     assert digest_of(create(), code=True) == digest_of(create(), code=True)
     assert digest_of(create(), code=True) != digest_of(other(), code=True)
 

@@ -10,7 +10,8 @@ import hashlib
 import pickle
 import sys
 import sysconfig
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -36,8 +37,8 @@ def digest_of(value: Any, *, code: bool = False) -> str:
         Plain data, arrays and tables, or objects of Python, NumPy and eblime made of them.
     code
         Allow functions and objects of other packages and of the user too. A function counts by its
-        code, its defaults and the variables that it encloses, and a class by its name. What they
-        call does not count, so the digest may miss a change.
+        code, its defaults and the variables that it encloses, and so does a class of the user's.
+        What they call does not count, so the digest may miss a change.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def digest_of(value: Any, *, code: bool = False) -> str:
 
 
 def _digest(value: Any, code: bool, inside: frozenset[int]) -> str:
-    """A digest of a value in functions that are being digested, by their ids."""
+    """A digest of a value in functions and classes that are being digested, by their ids."""
     pickler = _Pickler(code, inside)
     try:
         pickler.dump(value)
@@ -95,16 +96,27 @@ class _Pickler(pickle.Pickler):
             if origin == "standard" and value.__qualname__.isidentifier():
                 return None
             cells = [cell.cell_contents for cell in value.__closure__ or ()]
-            if id(value) in self._inside:  # a function that encloses itself
-                return ("again", value.__qualname__)
-            inside = self._inside | {id(value)}
-            parts = (value.__code__, value.__defaults__, cells)
-            return (value.__qualname__, _digest(parts, self._code, inside))
+            return self._once(value, value.__code__, value.__defaults__, cells)
         if origin != "standard" and hasattr(value, "__wrapped__"):  # as by `functools.lru_cache`
             return ("wrapped", value.__wrapped__)
         if isinstance(value, type) and not origin:
-            return ("class", value.__qualname__)  # `__main__` has another name in a worker process
+            return self._once(value, value.__bases__, *_members(value))
         return None
+
+    def _once(self, value: Any, *parts: Any) -> tuple[str, ...]:
+        name = value.__qualname__  # the module `__main__` has another name in a worker process
+        if id(value) in self._inside:
+            return ("again", name)
+        return (name, _digest(parts, self._code, self._inside | {id(value)}))
+
+
+def _members(kind: type) -> Iterator[tuple[str, Any]]:
+    for name, value in sorted(vars(kind).items()):
+        if isinstance(value, (property, cached_property)):
+            value = value.fget if isinstance(value, property) else value.func
+        hidden = name.startswith(("__", "_abc_")) or hasattr(value, "__objclass__")
+        if isinstance(value, FunctionType) or not hidden:
+            yield name, value
 
 
 def _columns(value: Any) -> Any:

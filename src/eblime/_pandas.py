@@ -15,8 +15,10 @@ __all__ = ["pd"]
 
 def read_csv(source: Any, suffix: str, **options: Any) -> Any:
     """Read a file separated by commas, or by tabs if it ends in ".tsv", with every digit kept."""
-    options["float_precision"] = "round_trip"  # the default since pandas 3
-    return __getattr__("pd").read_csv(source, sep="\t" if suffix == ".tsv" else ",", **options)
+    pandas = __getattr__("pd")
+    if int(pandas.__version__.split(".")[0]) < 3:  # since then it is the default
+        options["float_precision"] = "round_trip"
+    return pandas.read_csv(source, sep="\t" if suffix == ".tsv" else ",", **options)
 
 
 def __getattr__(name: str) -> Any:

@@ -68,7 +68,8 @@ def short_repr(value: Any) -> str:
             isinstance(found, (bool, int, float, str)) and found == entry.default
         )
         if not same:
-            show = _model_name if entry.name == "model" else brief_repr
+            is_model = entry.name == "model" and not isinstance(found, str)
+            show = _model_name if is_model else brief_repr
             parts.append(f"{entry.name}={show(found)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 

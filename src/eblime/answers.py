@@ -137,6 +137,16 @@ class Proposal:
     all 2^p masks, each would count by its kernel alone. A design that asks some masks more often
     than others gives each the weight (share of the mask among all 2^p) / (its chance to be drawn),
     with a mean of about 1. The loop multiplies the kernel's weights by them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.answers import Proposal
+    >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> once = np.array([1.25, 0.625, 0.625, 1.25, 1.25])
+    >>> proposal = Proposal(masks=masks, sampling_weights=once)
+    >>> float(proposal.sampling_weights.mean())
+    1.0
     """
 
     masks: FloatArray  # (n, p) zeros and ones

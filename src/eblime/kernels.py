@@ -100,7 +100,15 @@ class ExponentialKernel:
 
 
 def uniform(masks: FloatArray) -> FloatArray:
-    """Every mask counts the same, (N, p) -> (N,)."""
+    """Every mask counts the same, (N, p) -> (N,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.kernels import uniform
+    >>> uniform(np.array([[1.0, 1.0], [1.0, 0.0]]))
+    array([1., 1.])
+    """
     return np.ones(len(masks))
 
 
@@ -110,6 +118,13 @@ def shapley(masks: FloatArray) -> FloatArray:
     s is the number of features shown. The weight of the two ends, s = 0 and s = p, is infinite in
     theory, which makes the line exact there. Here it is 1, as in BayesSHAP; `BayesSHAP` makes the
     line exact at both ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.kernels import shapley
+    >>> shapley(np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
+    array([1.        , 0.33333333, 0.33333333, 1.        ])
     """
     p = masks.shape[1]
     shown = np.rint(masks.sum(axis=1))
@@ -141,7 +156,13 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
 
 
 def kernel_of(record: Any) -> Kernel | None:
-    """The kernel of a record in a provenance; None for a function of the user."""
+    """The kernel of a record in a provenance; None for a function of the user.
+
+    Examples
+    --------
+    >>> kernel_of({"name": "ExponentialKernel", "settings": {"distance": "cosine"}}) == COSINE
+    True
+    """
     known: dict[Any, Any] = {"uniform": lambda: uniform, "shapley": lambda: shapley}
     known["ExponentialKernel"] = ExponentialKernel
     try:
@@ -155,6 +176,11 @@ def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:
     """The weights of masks that show 0 .. p features, (p + 1,).
 
     Refuses a kernel whose weights depend on more than the number of features shown.
+
+    Examples
+    --------
+    >>> size_weights(None, 2).round(3)
+    array([0.411, 0.641, 1.   ])
     """
     sizes = np.arange(p + 1)
     first = (np.arange(p) < sizes[:, None]).astype(np.float64)

@@ -99,7 +99,16 @@ def stability(
 
 
 def stability_of(means: FloatArray, intervals: FloatArray, *, top: int | None = None) -> Stability:
-    """Agreement of m runs by their importances, (m, p), and intervals, (m, p, 2)."""
+    """Agreement of m runs by their importances, (m, p), and intervals, (m, p, 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.measures import stability_of
+    >>> means = np.array([[3.0, -2.0, 0.1], [2.9, 0.2, 2.0]])
+    >>> stability_of(means, np.stack([means - 0.1, means + 0.1], axis=2), top=2).vsi
+    0.5
+    """
     m, p = means.shape
     if m < 2:
         raise ValueError(f"`means` must have at least 2 rows, one per run; got {m}.")
@@ -196,6 +205,14 @@ def comprehensiveness(explanation: Any, game: Score) -> float:
 
     DeYoung et al. (2020, ERASER): f(x) - f(x without r), averaged over rationales r of the 1, 5,
     10, 20 and 50 % of tokens with the largest importance (rounded up). Larger is better.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> happy = lambda texts: [float("good" in t) for t in texts]
+    >>> e = eblime.TextExplainer(happy).explain("a good film")
+    >>> eblime.measures.comprehensiveness(e, eblime.game(happy, "a good film"))
+    1.0
     """
     return _drop(game, 1 - _rationales(_importances(explanation)))
 
@@ -205,6 +222,14 @@ def sufficiency(explanation: Any, game: Score) -> float:
 
     DeYoung et al. (2020, ERASER): f(x) - f(r alone), averaged over the same rationales as for
     `comprehensiveness`. Smaller is better.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> happy = lambda texts: [float("good" in t) for t in texts]
+    >>> e = eblime.TextExplainer(happy).explain("a good film")
+    >>> eblime.measures.sufficiency(e, eblime.game(happy, "a good film"))
+    0.0
     """
     return _drop(game, _rationales(_importances(explanation)))
 

@@ -141,7 +141,17 @@ class Composite(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeanBatch:
-    """A batch whose scores are means over groups of inputs that follow each other."""
+    """A batch whose scores are means over groups of inputs that follow each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.protocols import MeanBatch
+    >>> batch = MeanBatch(inputs=["a", "b", "c"], sizes=np.array([2, 1]))
+    >>> batch.means(np.array([[1.0], [3.0], [5.0]]))
+    array([[2.],
+           [5.]])
+    """
 
     inputs: Any  # what the model gets
     sizes: IntArray  # (n,) how many inputs each group has

@@ -110,7 +110,14 @@ _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """All known names of a kind: built in, added, and from installed packages."""
+    """All known names of a kind: built in, added, and from installed packages.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> "paired" in registry.names("designs")
+    True
+    """
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
@@ -142,7 +149,14 @@ def find(kind: str, name: object) -> Any:
 
 
 def get(kind: str, name: str) -> Any | None:
-    """The object of that name, or None if no such name is known."""
+    """The object of that name, or None if no such name is known.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.get("designs", "coin") is None
+    True
+    """
     return find(kind, name) if name in names(kind) else None
 
 
@@ -165,17 +179,39 @@ def register(kind: str, name: str, value: Any) -> None:
 
 
 def refresh() -> None:
-    """Look for entry points again, after packages were installed while Python was running."""
+    """Look for entry points again, after packages were installed while Python was running.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.refresh()
+    >>> "lime" in registry.names("methods")
+    True
+    """
     _entry_points.cache_clear()
 
 
 def resolve(found: Any) -> Any:
-    """The object at "module:name"; anything that is not a string is returned as it is."""
+    """The object at "module:name"; anything that is not a string is returned as it is.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.resolve("eblime:LIME").__name__
+    'LIME'
+    """
     return _import(found) if isinstance(found, str) else found
 
 
 def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any | None:
-    """A part of a `Domain`: the one that its record names, or the built-in one; None without."""
+    """A part of a `Domain`: the one that its record names, or the built-in one; None without.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.of_domain(registry.find("domains", "text"), "view").__name__
+    'text_view'
+    """
     return resolve(getattr(domain, part)) or get(f"{part}s", domain.name)
 
 

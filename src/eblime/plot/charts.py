@@ -399,7 +399,7 @@ def detection(
     Examples
     --------
     >>> import eblime
-    >>> found = eblime.measures.probability_of_detection([1, 1, 2, 2, 4, 4], [0, 0, 1, 0, 1, 1])
+    >>> found = eblime.measures.probability_of_detection([1, 1, 2, 2, 4, 4], [0, 1, 0, 1, 1, 1])
     >>> ax = found.plot()  # or eblime.plot.detection(found)
     >>> ax.get_xlabel()
     'size'
