@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from eblime._checks import check_count, check_number
+from eblime._checks import check_count
 from eblime._digest import UnknownContentError, digest_of
 from eblime._types import FloatArray
 from eblime._warn import warn_user
@@ -29,8 +29,7 @@ T = TypeVar("T")
 
 _KEYS = 500  # in one query
 _APPLICATION = 0x65626C6D  # "eblm", in the header of the file
-_LONGEST = 1e6  # seconds: SQLite counts milliseconds in 32 bits
-_OPTIONS: Any = {"isolation_level": "IMMEDIATE", "check_same_thread": False}
+_TIMEOUT = 60.0  # seconds to wait for another process that is writing
 _CREATE = (
     "BEGIN IMMEDIATE",  # waits for another process that creates it
     "CREATE TABLE IF NOT EXISTS answers"
@@ -59,8 +58,6 @@ class AnswerCache:
         How many of the stored answers an explanation asks the model about again. If an output
         differs by more than 0.1 % of the range of its stored scores, the cache is refused. 0 trusts
         the file.
-    timeout
-        Seconds to wait for another process that is writing.
 
     Examples
     --------
@@ -79,7 +76,6 @@ class AnswerCache:
     path: str | os.PathLike[str]
     model_id: str | None = None
     verify: int = 1
-    timeout: float = 60.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, (str, os.PathLike)) or not os.fspath(self.path):
@@ -87,7 +83,6 @@ class AnswerCache:
         if self.model_id is not None and (not isinstance(self.model_id, str) or not self.model_id):
             raise TypeError(f"`model_id` must be a name; got {self.model_id!r}.")
         check_count("verify", self.verify, minimum=0)
-        check_number("timeout", self.timeout)
         if self.file.is_dir() or not self.file.parent.is_dir():
             raise ValueError(
                 "`cache` must be the path of a file in a folder that exists; got "
@@ -103,7 +98,7 @@ class AnswerCache:
         """Number of answers."""
         if not self.file.exists():
             return 0
-        with closing(open_file(self.file, self.timeout)) as connection:
+        with closing(open_file(self.file)) as connection:
             return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def __bool__(self) -> bool:
@@ -113,7 +108,7 @@ class AnswerCache:
     def clear(self) -> None:
         """Delete all answers."""
         if self.file.exists():
-            with closing(open_file(self.file, self.timeout)) as connection, connection:
+            with closing(open_file(self.file)) as connection, connection:
                 connection.execute("DELETE FROM answers")
 
     def name_of(self, model: Any) -> str:
@@ -143,7 +138,7 @@ class AnswerCache:
         there must be none.
         """
         name = self.name_of(model)
-        with closing(open_file(self.file, self.timeout)) as connection:
+        with closing(open_file(self.file)) as connection:
 
             def section_of(scope: Any) -> CacheSection:
                 try:
@@ -244,11 +239,13 @@ class CacheSection:
             return None
 
 
-def open_file(file: Path, timeout: float) -> sqlite3.Connection:
+def open_file(file: Path) -> sqlite3.Connection:
     """Open the file, created where there is none."""
     try:
         with ExitStack() as stack:
-            connection = sqlite3.connect(file, min(timeout, _LONGEST), **_OPTIONS)
+            connection = sqlite3.connect(
+                file, timeout=_TIMEOUT, isolation_level="IMMEDIATE", check_same_thread=False
+            )
             stack.callback(connection.close)
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             with connection:

@@ -140,9 +140,8 @@ def run(session: Session, progress: Progress = None) -> None:
     state, known = session.state, session.state.first.n_masks
 
     def report(n: int) -> None:
-        assert session.question is not None
         done = session.state.first.n_masks - known + n
-        show(done, total=session.question.expected - known)
+        show(done, total=session.state.expected - known)
 
     with (
         progress_reporter(progress, state.expected, unit="mask", what="asking the model") as show,

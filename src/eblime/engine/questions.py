@@ -34,7 +34,6 @@ class Question:
     labels: Labels | None = None
     ranked: bool = True  # whether the outputs can be compared, as those of a classifier
     opening: Reply | None = None  # the reply of the first round; None in the first round
-    expected: int = 0  # masks that it will take in all, as far as is known
     before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
     budget: int | None = None  # inputs that the model may be asked about; None is no limit
     least: int = 1  # different inputs that must have an answer if the questions end early

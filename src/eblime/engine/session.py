@@ -143,7 +143,7 @@ def _apply_rule(state: State) -> State:
         return state
     if isinstance(until, Rule):
         if not is_due(known, state.looked_at, least):
-            return replace(state, expected=max(known, state.expected))
+            return state
         state = state.with_fit()
         verdict = _verdict(until, state)
         expected = int(min(state.settings.budget, np.ceil(known * verdict.factor)))

@@ -95,7 +95,7 @@ class State:
         return replace(
             self,
             neighbourhood=grown,
-            expected=expected,
+            expected=max(expected, len(grown.masks)),
             weights=weights,
             sampling=None if (sampling == 1).all() else sampling,
         )
@@ -112,7 +112,6 @@ class State:
             labels=self.settings.labels,
             ranked=self.settings.ranked,
             opening=self.replies[0] if self.replies else None,
-            expected=max(self.expected, total),
             before=np.stack(scores, axis=1) if scores else None,
             budget=None if most is None else most - sum(reply.calls for reply in self.replies),
             least=max(0, min(self.settings.n_masks, self.first.n_features + 2) - known),

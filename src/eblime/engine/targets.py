@@ -143,7 +143,7 @@ def _check_unambiguous(number: int, named: Mapping[int, str]) -> None:
     )
 
 
-def class_number(label: str | int, labels: Labels | None) -> int:
+def class_number(label: Any, labels: Labels | None) -> int:
     """The column with that label, else with that number; similar labels are suggested."""
     if not isinstance(label, str):
         return int(label)

@@ -375,7 +375,10 @@ class ServerModel:
         """The model's answers, of at most `max_new_tokens` tokens, one request each."""
         form, _ = self._find_way()
         place = ("message", "content") if form == "chat" else ("text",)
-        settings = {"max_tokens": self.max_new_tokens, "temperature": self.temperature}
+        settings: dict[str, Any] = {
+            "max_tokens": self.max_new_tokens,
+            "temperature": self.temperature,
+        }
         found = []
         for prompt in prompts:
             reply = self._ask_prompt(form, str(prompt), **settings)

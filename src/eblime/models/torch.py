@@ -134,13 +134,7 @@ class TorchModel:
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
         """Send a scene to the device, and score its masks there; other threads wait."""
         with evaluation(self.module, self.device, autocast=self.autocast) as device:
-            yield TorchScorer(
-                model=self,
-                render=_renderer(scene, device),
-                device=device,
-                layout=_layout(self.module, scene, device),
-                numbers=scene.shown.size,
-            )
+            yield TorchScorer(self, scene, device)
 
     def score(self, images: torch.Tensor) -> torch.Tensor:
         """Scores of float images, (n, C, H, W) -> (n, outputs); both are on the device."""
@@ -224,16 +218,6 @@ def _has_3d_weights(module: Any) -> bool:
     return any(not is_lazy(weight) and weight.dim() > 4 for weight in module.parameters())
 
 
-def _layout(module: Any, scene: Composite, device: torch.device) -> torch.memory_format:
-    """The memory layout of images: channels last, which is faster, whatever that of the weights."""
-    import torch
-
-    grey = scene.channel_axis is None or scene.shown.shape[scene.channel_axis] == 1
-    flat = scene.labels.ndim == 2 and not _has_3d_weights(module)
-    known = not grey and flat and device.type in ("cpu", "cuda")
-    return torch.channels_last if known else torch.contiguous_format
-
-
 def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], torch.Tensor]:
     """A function from masks, (n, p), to float32 images on the device, (n, C, H, W).
 
@@ -273,45 +257,48 @@ def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], 
     return render_there
 
 
-@dataclass(slots=True, kw_only=True)
 class TorchScorer:
-    """Scores masks of one scene on the device."""
+    """Scores masks of one scene on the device.
 
-    model: TorchModel
-    render: Callable[[FloatArray], torch.Tensor]  # masks, (n, p) -> (n, C, H, W) on the device
-    device: torch.device
-    layout: torch.memory_format
-    numbers: int  # in one image
+    Attributes
+    ----------
+    overlaps
+        Whether batches may overlap: True on a GPU.
+    sizes
+        Batches of a few images for a CPU, of hundreds for a GPU, limited by memory.
+    """
 
-    @property
-    def overlaps(self) -> bool:
-        """Whether batches may overlap: True on a GPU."""
-        return bool(self.device.type == "cuda")
+    def __init__(self, model: TorchModel, scene: Composite, device: torch.device) -> None:
+        import torch
 
-    @property
-    def sizes(self) -> Sequence[int]:
-        """Batches of a few images for a CPU, of hundreds for a GPU, limited by memory."""
-        most = (1 << 29 if self.overlaps else 1 << 26) // (4 * self.numbers)
+        self._model, self._device, self._render = model, device, _renderer(scene, device)
+        self.overlaps = device.type == "cuda"
+        most = (1 << 29 if self.overlaps else 1 << 26) // (4 * scene.shown.size)
         sizes = [n for n in ((256, 512) if self.overlaps else (4, 8, 16, 32, 64)) if n <= most]
-        return sizes or [max(1, most)]
+        self.sizes: Sequence[int] = sizes or [max(1, most)]
+        grey = scene.channel_axis is None or scene.shown.shape[scene.channel_axis] == 1
+        flat = scene.labels.ndim == 2 and not _has_3d_weights(model.module)
+        last = flat and not grey and device.type in ("cpu", "cuda")
+        # channels last is faster, whatever the layout of the weights
+        self._layout = torch.channels_last if last else torch.contiguous_format
 
     def launch(self, masks: FloatArray) -> NDArray[Any] | ScoresOnTheWay:
         """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""
         import torch
 
-        images = self.render(masks)
+        images = self._render(masks)
         try:
-            scores = self.model.score(images.contiguous(memory_format=self.layout))
+            scores = self._model.score(images.contiguous(memory_format=self._layout))
         except RuntimeError:
-            if self.layout is torch.contiguous_format:
+            if self._layout is torch.contiguous_format:
                 raise
-            scores = self.model.score(images.contiguous())
-            self.layout = torch.contiguous_format  # which a network with `view` needs
+            scores = self._model.score(images.contiguous())
+            self._layout = torch.contiguous_format  # which a network with `view` needs
         if not self.overlaps:
-            return scores.cpu().numpy()
+            return np.asarray(scores.cpu().numpy())
         copy = torch.empty(scores.shape, dtype=scores.dtype, pin_memory=True)
         copy.copy_(scores, non_blocking=True)
-        return ScoresOnTheWay(copy, torch.cuda.current_stream(self.device).record_event())
+        return ScoresOnTheWay(copy, torch.cuda.current_stream(self._device).record_event())
 
 
 @dataclass(frozen=True, slots=True)
