@@ -123,7 +123,7 @@ def make_growing():
 
 
 def make_killed_while_writing():
-    """An explainer whose first process is killed in the middle of writing its first part."""
+    """An explainer whose first process is killed in the middle of writing an explanation."""
     flag = Path(os.environ["EBLIME_TEST_FLAG"])
     real = os.fsync
 

@@ -308,7 +308,7 @@ def test_temporary_files_of_killed_workers_are_deleted(tmp_path, wanted, monkeyp
     )
 
     assert (tmp_path / "flag").exists()
-    assert not list((tmp_path / "r").glob(".*.tmp"))
+    assert not list((tmp_path / "r").rglob(".*.tmp"))
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
@@ -344,10 +344,10 @@ def test_ray_records_crashes_and_hangs(tmp_path, wanted, poison, monkeypatch, re
     run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", **ray)
     errors = check_others(run, wanted, [5, 6, 18])
     assert "crashed on this input" in errors[5]
-    assert "sys.exit(3)" in errors[6]
+    assert "crashed on this input" in errors[6]
     assert "timeout of 15 s" in errors[18]
 
     run = eblime.explain_many(make_killed_while_writing, ROWS, tmp_path / "k", **ray)
     assert (tmp_path / "flag").exists()
-    assert not list((tmp_path / "k").glob(".*.tmp"))
+    assert not list((tmp_path / "k").rglob(".*.tmp"))
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)

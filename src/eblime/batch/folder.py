@@ -251,7 +251,7 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
     Each is one value for all features, or an array of numbers, or a list.
     """
     post, details = explanation.posterior, explanation.details()
-    return {
+    found = {
         "target": explanation.target,
         "label": explanation.label,
         "question": getattr(explanation.scene, "question", None),
@@ -264,8 +264,14 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
         "r2_held_out": post.r2_held_out,
         "ess": post.ess,
         "n_masks": post.n_masks,
-        **_detail_columns(details, post.n_features),
     }
+    for column in DETAILS.keys() & details.keys():
+        convert = _CONVERT[DETAILS[column]]
+        with suppress(TypeError, ValueError, OverflowError):  # of another type
+            values = [None if value is None else convert(value) for value in details[column]]
+            if len(values) == post.n_features:
+                found[column] = values
+    return found
 
 
 def _least_squares(explanation: Explanation) -> dict[str, Any]:
@@ -286,18 +292,6 @@ def _least_squares(explanation: Explanation) -> dict[str, Any]:
         places = np.cumsum(~fixed) - 1
         estimate, se = (np.where(fixed, 0.0, values[places]) for values in solved)
     return {"estimate": estimate, "se": np.zeros_like(se) if explanation.exhaustive else se}
-
-
-def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[str, list[Any]]:
-    """The details that runs have columns for, without those of another type."""
-    columns = {}
-    for column in DETAILS.keys() & details.keys():
-        convert = _CONVERT[DETAILS[column]]
-        with suppress(TypeError, ValueError, OverflowError):
-            found = [None if value is None else convert(value) for value in details[column]]
-            if len(found) == count:
-                columns[column] = found
-    return columns
 
 
 def _column(rows: Rows, name: str, kind: str) -> Any:

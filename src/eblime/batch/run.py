@@ -144,7 +144,12 @@ def explain_many(
         # those that a function chooses are known when the first part is done
         "explainer": explainer_settings(explainer) if created else None,
         "model": model_name(explainer.model, explainer.loop.calls.cache) if created else None,
-        "targets": _plain_targets(targets),
+        "targets": int(targets)
+        if isinstance(targets, (int, np.integer))
+        else [
+            int(target) if isinstance(target, np.integer) else getattr(target, "text", target)
+            for target in ([targets] if isinstance(targets, str) else targets)
+        ],
         "seed": int(seed),
         "prob": check_level("prob", prob),
         "keep": None if keep is None else bool(keep),
@@ -237,11 +242,3 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
         first = None
     count = len(inputs)
     return max(8, -(-count // _PARTS)) if is_large(first) else max(64, isqrt(count))
-
-
-def _plain_targets(targets: Any) -> int | list[int | str]:
-    """Targets in a form that JSON can hold."""
-    if isinstance(targets, (int, np.integer)):
-        return int(targets)
-    listed = [targets] if isinstance(targets, str) else targets
-    return [int(t) if isinstance(t, np.integer) else getattr(t, "text", t) for t in listed]

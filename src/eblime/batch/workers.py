@@ -25,7 +25,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Literal
 
 from eblime._checks import check_choice, check_count, check_number
@@ -107,16 +106,14 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
         start = partial(_Process, _pack(job, pickle.dumps), max(1, available_cores() // count))
     alone = threading.Event()
     lanes = [_Lane(job, start, alone) for _ in range(max(1, min(count, len(parts))))]
-    idle: SimpleQueue[_Lane] = SimpleQueue()
-    for lane in lanes:
-        idle.put(lane)
+    idle = [*lanes]
 
     def do_part(part: int) -> Done:
-        lane = idle.get()
+        lane = idle.pop()
         try:
             return part, lane.do_part(part), lane.about
         finally:
-            idle.put(lane)
+            idle.append(lane)
 
     with ThreadPoolExecutor(len(lanes)) as pool:
         try:
@@ -173,13 +170,13 @@ class _Lane:
         late = False
         if not self._alone.is_set():
             try:
-                return list(self._ask("do_part", part))
+                return self._ask(part)
             except (WorkerCrash, TimeoutError) as error:
                 late = isinstance(error, TimeoutError)
         rows: Rows = []
         for number in part_numbers(self._job.settings, part):
             try:
-                rows += self._ask("do_input", number)
+                rows += self._ask(part, number)
             except WorkerCrash as error:
                 text = f"The worker process crashed{error} on this input."
                 rows += self._failed(number, RuntimeError(text))
@@ -194,11 +191,11 @@ class _Lane:
     def _failed(self, number: int, error: Exception) -> Rows:
         return rows_of_input(number, self._job.name(number), error, self._job.settings["prob"])
 
-    def _ask(self, what: str, number: int) -> Any:
-        """Have a task done by the worker, or by a new one."""
+    def _ask(self, *task: int) -> Rows:
+        """The rows of a part or of an input, by the worker or by a new one."""
         worker = self._worker or self.begin()
         try:
-            value, memory = worker.ask(what, number, timeout=self._job.timeout)
+            rows, memory = worker.ask("do", *task, timeout=self._job.timeout)
         except (WorkerCrash, TimeoutError):
             self._drop()
             if self._closed:
@@ -207,7 +204,8 @@ class _Lane:
         self._memory = self._memory or memory
         if memory > self._memory + GROWTH:
             self._drop()
-        return value
+        found: Rows = rows
+        return found
 
     def begin(self) -> Handle:
         """Start a worker and create its explainer."""
@@ -258,14 +256,12 @@ class _Server:
         limit_threads(threads)  # for libraries that the model has loaded, too
         return self._worker.about
 
-    def do_part(self, part: int) -> tuple[Rows, int]:
-        """The rows of a part, and the bytes held."""
-        [(_, rows)] = self._worker.do_parts([part])
-        return rows, _memory_held()
-
-    def do_input(self, number: int) -> tuple[Rows, int]:
-        """The rows of an input, and the bytes held."""
-        [(_, rows)] = self._worker.explain_inputs([number])
+    def do(self, part: int, number: int | None = None) -> tuple[Rows, int]:
+        """The rows of a part, or of one of its inputs, and the bytes held."""
+        if number is None:
+            [(_, rows)] = self._worker.do_parts([part])
+        else:
+            [(_, rows)] = self._worker.explain_inputs([number])
         return rows, _memory_held()
 
 

@@ -160,7 +160,7 @@ class Recipe:
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""
-        from eblime.batch.inputs import Stream
+        from eblime._pandas import pd
 
         _, command = command_of(self.about["kind"])
         read = registry.resolve(command.inputs or command.items)
@@ -168,7 +168,8 @@ class Recipe:
         if command.inputs is not None:
             return found
         items = [Item(*item) for item in found]
-        return Stream(entries=((item.title, item.read()) for item in items))
+        titles = [item.title for item in items]
+        return pd.Series([item.read() for item in items], index=titles, dtype=object)
 
     def resume_command(self, folder: str, *options: str) -> str:
         """The command that resumes the run, ready to be pasted."""
