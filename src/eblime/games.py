@@ -266,5 +266,5 @@ def read_players(x: Any) -> PlayersScene:
 
 
 PLAYERS = Domain(
-    name="players", feature="player", scene=PlayersScene, read=read_players, design="paired"
+    name="players", feature="player", scene=PlayersScene, read=read_players, design="orthogonal"
 )

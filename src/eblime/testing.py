@@ -110,7 +110,7 @@ def check_design(design: Any) -> None:
     Examples
     --------
     >>> from eblime.testing import check_design
-    >>> check_design("paired")
+    >>> check_design("orthogonal")
     """
     masks, again = _all_masks(design), _all_masks(design)
     most = max(_MASKS, 2**_FEATURES)

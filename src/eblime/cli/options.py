@@ -85,7 +85,12 @@ ASKING = (  # of `explain` and `batch`; a run stores them
     Option("target", "Output to explain, by name, else by number from 0. Default: the highest."),
     Option("method", "How to infer importances", names="methods", default="eblime"),
     Option("index", "With --method quadrature: lime (the linear fit), banzhaf or shapley values."),
-    Option("masks", "How many masks to ask about.", type=int, default=1000, setting="n_masks"),
+    Option(
+        "masks",
+        "How many masks to ask about. Default: all of up to 10 features, else 1,024.",
+        type=int,
+        setting="n_masks",
+    ),
     Option(
         "until",
         "Ask in rounds until this is known: top5 (which features are the 5 most important), "

@@ -286,7 +286,7 @@ PROMPT = Domain(
     feature="source",
     scene=PromptScene,
     check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
-    design="screening",
+    design="orthogonal",
     kernel="uniform",
     picture="text",
 )

@@ -191,7 +191,7 @@ def group_size(settings: LoopSettings) -> int:
     """
     if settings.calls.concurrency > 1:
         return 1
-    first = settings.n_masks if settings.until is None else FIRST
+    first = settings.masks_for() if settings.until is None else FIRST
     together = (settings.calls.batch_size or _MAX_ROWS) // (first + 1)
     return min(max(1, together if settings.until is None else together * _IN_TURN), _MAX_SESSIONS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from eblime._checks import check_count, check_number
 from eblime._repr import describe
@@ -18,13 +18,16 @@ from eblime.protocols import Kernel, Method, Scene, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
 
+_AUTO_ALL = 10  # features up to which n_masks="auto" asks about all masks
+_AUTO_MASKS = 1024  # otherwise, or one block of orthogonal masks: whole blocks
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
     """How any input is asked about, weighed and fitted; what all explainers share."""
 
     model: Any
-    n_masks: int
+    n_masks: int | Literal["auto"]  # see `masks_for`
     design: Any  # a name, a function or an object; None is the domain's own law
     kernel: str | Kernel | None
     method: Method  # see `method_for`
@@ -40,7 +43,7 @@ class LoopSettings:
     @property
     def budget(self) -> int:
         """The most masks to ask about."""
-        return self.n_masks if self.until is None else self.max_masks
+        return self.masks_for() if self.until is None else self.max_masks
 
     @property
     def ranked(self) -> bool:
@@ -54,11 +57,18 @@ class LoopSettings:
 
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is read."""
-        check_count("n_masks", self.n_masks, minimum=2)
+        check_masks(self.n_masks)
         check_labels(self.labels)
         as_kernel(self.kernel)
         if self.design is not None:
             check_design(self.design, self.method)
+
+    def masks_for(self, p: int = _AUTO_ALL + 1) -> int:
+        """How many masks to ask about an input with p features; by default with more than ten."""
+        if self.n_masks != "auto":
+            return self.n_masks
+        block = 2 ** (1 + (p - 1).bit_length())
+        return 2**p if p <= _AUTO_ALL else max(_AUTO_MASKS, min(2 * _AUTO_MASKS, block))
 
     def may_ask_all(self, p: int) -> bool:
         """Whether the model may be asked about all 2^p masks."""
@@ -71,22 +81,23 @@ class LoopSettings:
         2^p masks (and `exact`: masks determine the perturbed inputs), a design given by its name
         asks about all of them in the end, which need no fit: then nothing is cut.
         """
-        p, found, method = scene.n_features, self, self.method
-        least = min(2**p, self.n_masks + 1, p + 3)  # more than features, and the input itself
+        p, method, n_masks = scene.n_features, self.method, self.masks_for(scene.n_features)
+        found = replace(self, n_masks=n_masks)
+        least = min(2**p, n_masks + 1, p + 3)  # more than features, and the input itself
         if self.calls.max_calls is not None and self.calls.max_calls < least:
             raise ValueError(
                 f"`max_calls` must be at least {least} for an input with {p} features; got "
                 f"{self.calls.max_calls}."
             )
-        room_for_all = exact and 2**p <= self.budget and self.may_ask_all(p)
+        room_for_all = exact and 2**p <= found.budget and self.may_ask_all(p)
         most = getattr(method, "most_masks", None)
         if most is not None and not (room_for_all and isinstance(self.design, str)):
             if self.until is not None:
                 found = replace(found, max_masks=min(self.max_masks, most))
-            elif min(self.n_masks, 2**p) > most and not room_for_all:
+            elif min(n_masks, 2**p) > most and not room_for_all:
                 raise ValueError(
                     f"`n_masks` must be at most {most:,} for {method.name}, or at least "
-                    f"2^{p} to ask about all masks; got {self.n_masks:,}. Use EBLIME() for more "
+                    f"2^{p} to ask about all masks; got {n_masks:,}. Use EBLIME() for more "
                     "masks."
                 )
         for part in (method, self.until):
@@ -98,6 +109,12 @@ class LoopSettings:
                 f"{scene.domain!r} does not have with these settings; got {method!r}."
             )
         return found
+
+
+def check_masks(n_masks: Any) -> None:
+    """Refuse what is neither a number of masks nor "auto"."""
+    if n_masks != "auto":
+        check_count("n_masks", n_masks, minimum=2)
 
 
 def method_for(method: str | Method, kernel: str | Kernel | None) -> Method:

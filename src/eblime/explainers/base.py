@@ -6,16 +6,15 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar
 
-from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe, short_repr
 from eblime._types import RNGLike
 from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.explain import Source
-from eblime.engine.settings import LoopSettings, method_for, stop_settings
+from eblime.engine.settings import LoopSettings, check_masks, method_for, stop_settings
 from eblime.engine.targets import Labels, Target, Targets, scores_of
 from eblime.models.adapt import as_model
 from eblime.models.sklearn import output_names
@@ -31,7 +30,7 @@ Asks = TypeVar("Asks", bound=Callable[..., Any])
 class Question(TypedDict, total=False):
     """The settings of one explanation; `BaseExplainer.explain` describes them."""
 
-    n_masks: int | None
+    n_masks: int | Literal["auto"] | None
     until: Stop | str | None
     max_masks: int | None
     max_seconds: float | None
@@ -73,11 +72,14 @@ class BaseExplainer(ABC):
     model
         Anything that scores a batch of inputs; see `as_model`.
     n_masks
-        How many masks the model is asked about; if p features have no more, all 2^p.
+        How many masks the model is asked about; if p features have no more, all 2^p. "auto" is all
+        of them up to 10 features, and 1,024 above (2,048 for more than 512 features): whole blocks
+        of the design "orthogonal", such as 128 or 256 masks, are worth more than 100 or 300.
     design
-        Which masks: "paired", "bernoulli", "stratified", "leverage", "screening", "sizes",
-        "focused", "adaptive", "exhaustive", "glime", "stratified-lime", a function of (rng,
-        n_masks, p), or a `Design`, which may ask in rounds.
+        Which masks: "orthogonal", "bernoulli", "paired", "leverage", "sizes", "focused",
+        "adaptive", "exhaustive", "glime", "stratified-lime", a function of (rng, n_masks, p), or a
+        `Design`, which may ask in rounds. A method for Shapley values gets "leverage" instead of
+        "orthogonal".
     kernel
         The weight of a mask. None is "euclidean", of width 0.75 sqrt(p), as in lime for tables;
         "cosine" is lime's for images; "uniform" weighs all masks equally; also "hamming" and
@@ -102,8 +104,8 @@ class BaseExplainer(ABC):
     about: ClassVar[tuple[str, ...]]  # settings that describe how an input is read
     max_masks: ClassVar[int] = 5000  # with a stop rule, unless the user says otherwise
     model: Any = field(kw_only=False)
-    n_masks: int = 1000
-    design: Any = "paired"
+    n_masks: int | Literal["auto"] = "auto"
+    design: Any = "orthogonal"
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     progress: Progress = None
@@ -233,7 +235,7 @@ class BaseExplainer(ABC):
         asked: Any = {**dict.fromkeys(Question.__annotations__), **question}
         settings = self.loop
         if asked["n_masks"] is not None:
-            check_count("n_masks", asked["n_masks"], minimum=2)
+            check_masks(asked["n_masks"])
             settings = replace(settings, n_masks=asked["n_masks"])
         settings = stop_settings(settings, *map(asked.get, ("until", "max_masks", "max_seconds")))
         settings = replace(settings, calls=settings.calls.merge(asked["calls"], asked["cache"]))
@@ -267,13 +269,14 @@ class BaseExplainer(ABC):
         if self.labels is None:
             self._normalise(labels=output_names(self.model))
         check_progress(self.progress)
-        model = as_model(self.model)
+        model, method = as_model(self.model), method_for(self.method, self.kernel)
+        own = getattr(method, "design", None)
         loop = LoopSettings(
             model=model,
             n_masks=self.n_masks,
-            design=self.design,
+            design=own if own and self.design == "orthogonal" else self.design,
             kernel=self.kernel,
-            method=method_for(self.method, self.kernel),
+            method=method,
             labels=self.labels,
             about=self.description,
             calls=Calls().merge(self.calls, self.cache),

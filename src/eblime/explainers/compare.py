@@ -178,13 +178,13 @@ def compare_with(
     asking = [*shared, *(changed for changed, _ in others.values())]
     asked: list[Explanation] = []
     shown = explainer.progress if progress is None else progress
-    total, done = sum(each.n_masks for each in asking), 0
+    total, done = sum(each.loop.masks_for() for each in asking), 0
     with progress_reporter(shown, total, unit="mask", what="asking the model") as report:
         for each in asking:
             report(done)
             follow = lambda n, _, before=done: report(before + n)  # noqa: E731
             asked.append(each.explain(x, target, rng, cache=cache, progress=follow))
-            done += each.n_masks
+            done += each.loop.masks_for()
             if len(asked) == 1:
                 x = explainer.input_again(x, asked[0])
                 if target is None and explainer.loop.ranked:
@@ -340,5 +340,5 @@ def _explainer_of(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExpla
     """The explainer that asks for a group: with its design, by the method that needs most."""
     made = [replace(explainer, **entry.settings) for entry in group]  # each must suit the design
     if len({stable_repr(one.loop.design) for one in made}) > 1:  # each has masks of its own choice
-        return replace(made[0], design="paired")
+        return replace(made[0], design="orthogonal")
     return made[0]

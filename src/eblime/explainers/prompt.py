@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -76,8 +76,7 @@ class PromptExplainer(BaseExplainer):
 
     Notes
     -----
-    A mask is a prompt to score. The design "screening" needs few of them, and with the kernel
-    "uniform" all sets of sources count the same.
+    A mask is a prompt to score. With the kernel "uniform" all sets of sources count the same.
 
     Examples
     --------
@@ -96,8 +95,7 @@ class PromptExplainer(BaseExplainer):
     separator: str = "\n\n"
     score: str | Callable[[str, str], float] = "mean"
     _: KW_ONLY
-    n_masks: int = 64
-    design: Any = "screening"
+    n_masks: int | Literal["auto"] = 64
     kernel: str | Kernel | None = "uniform"
 
     domain = "prompt"
@@ -201,7 +199,7 @@ class PromptExplainer(BaseExplainer):
             scene, settings = with_answer(scene, answer), spend(settings, spent)
         most = settings.calls.max_calls
         if most is not None:  # the design must know how many masks can be asked
-            settings = replace(settings, n_masks=max(1, min(settings.n_masks, most - 1)))
+            settings = replace(settings, n_masks=max(1, min(settings.masks_for(), most - 1)))
         if self._is_language and targets != 1:  # a run explains whole answers
             scene, targets = with_targets(scene, targets)
             settings = replace(settings, labels=part_labels(scene))

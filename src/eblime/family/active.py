@@ -69,7 +69,7 @@ class UnRAVEL:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
         NumberRows.of(explainer, x, "UnRAVEL")
         check_count("n_calls", self.n_calls, minimum=3)
-        check_count("n_masks", explainer.n_masks, minimum=3)
+        check_count("n_masks", explainer.loop.masks_for(), minimum=3)
 
     def explain(
         self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
@@ -77,7 +77,7 @@ class UnRAVEL:
         """Explain the row by the slopes of the process, per standard deviation of a column."""
         self.check(explainer, x)
         known, generator = NumberRows.of(explainer, x, "UnRAVEL"), as_generator(rng)
-        unit, n_calls = spread(known.background), min(self.n_calls, explainer.n_masks)
+        unit, n_calls = spread(known.background), min(self.n_calls, explainer.loop.masks_for())
         points = np.zeros((1, len(unit)))
         process = condition(points, np.zeros(1), prior_logs(len(unit)))
         points = np.concatenate([points, next_point(process, 2, generator)[None]])

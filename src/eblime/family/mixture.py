@@ -64,14 +64,14 @@ class DMMMEN:
         NumberRows.of(explainer, x, "DMM-MEN")
         check_count("draws", self.draws, minimum=2)
         check_count("burn_in", self.burn_in, minimum=0)
-        check_count("n_masks", explainer.n_masks, minimum=2)
+        check_count("n_masks", explainer.loop.masks_for(), minimum=2)
 
     def explain(
         self, explainer: BaseExplainer, x: object, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Fit the mixture to the model's scores of background rows; explain the row by it."""
         self.check(explainer, x)
-        known = NumberRows.of(explainer, x, "DMM-MEN").sample(explainer.n_masks - 1, rng)
+        known = NumberRows.of(explainer, x, "DMM-MEN").sample(explainer.loop.masks_for() - 1, rng)
         rows = known.background
         asked = known.explain(explainer, rows, target, rng)
         scores = asked.scores[1:]

@@ -61,7 +61,9 @@ class SLIME:
         """Explain the input; the explainer's number of masks is the most that are asked."""
         asking = replace(explainer, method="lime")
         rule = LarsStable(min(self.k, asking.subject(x).scene.n_features))
-        found: Explanation = asking.explain(x, target, rng, until=rule, max_masks=explainer.n_masks)
+        found: Explanation = asking.explain(
+            x, target, rng, until=rule, max_masks=explainer.loop.masks_for()
+        )
         return found
 
 
@@ -98,7 +100,7 @@ class DLIME:
 
     def check(self, explainer: BaseExplainer, x: object) -> None:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
-        known = NumberRows.of(explainer, x, "DLIME").sample(explainer.n_masks - 1, 0)
+        known = NumberRows.of(explainer, x, "DLIME").sample(explainer.loop.masks_for() - 1, 0)
         check_count("n_clusters", self.n_clusters, maximum=len(known.background))
         as_method(self.method)  # is refused if it cannot work
 
@@ -107,7 +109,7 @@ class DLIME:
     ) -> Explanation:
         """Explain the row by real rows; a cache is not used."""
         self.check(explainer, x)
-        known = NumberRows.of(explainer, x, "DLIME").sample(explainer.n_masks - 1, rng)
+        known = NumberRows.of(explainer, x, "DLIME").sample(explainer.loop.masks_for() - 1, rng)
         near = known.background[self.neighbours(known.background, known.row)]
         return known.explain(explainer, near, target, rng, method=self.method)
 

@@ -62,6 +62,7 @@ class BayesSHAP:
     ridge: float | None = None
 
     name: ClassVar[str] = "BayesSHAP"
+    design: ClassVar[str] = "leverage"  # instead of the default
 
     def __post_init__(self) -> None:
         """Refuse settings that no regression can have."""

@@ -44,7 +44,7 @@ class Quadrature:
     asked. The score as a function of the mask is a Gaussian process, and every importance is a mean
     over all masks that has a closed form. For photos the error is about half that of a regression
     with as many model calls. Once all masks are asked, the intervals have width zero. Works with
-    any masks, best with complementary pairs: `design="paired"` or `design="adaptive"`.
+    any masks, best with balanced ones: `design="orthogonal"` or `design="adaptive"`.
 
     Parameters
     ----------
@@ -96,6 +96,11 @@ class Quadrature:
     def estimand(self) -> str:
         """What the importances are, in a few words."""
         return _WORDS[self.index]
+
+    @property
+    def design(self) -> str | None:
+        """The design instead of the default one; None leaves that."""
+        return "leverage" if self.index == "shapley" else None
 
     @property
     def ends(self) -> str:

@@ -251,9 +251,8 @@ def _short(values: FloatArray, digits: int = 4) -> Any:
 
 _DESIGNS = {
     "bernoulli": "each feature is shown with probability one half",
+    "orthogonal": "balanced, each mask followed by its opposite",
     "paired": "random, each mask followed by its opposite",
-    "screening": "balanced, any two features together as often as one of them alone",
-    "stratified": "random pairs of opposites, each size as often as it occurs among all masks",
     "leverage": "random pairs of opposites, all sizes equally often, with weights that correct it",
     "focused": "pairs of opposites, preferably where the prediction is uncertain",
     "adaptive": "pairs of opposites, chosen in rounds where they narrow the intervals most",
