@@ -465,7 +465,7 @@ def refused(model):
             lambda: lime.LimeImageExplainer().explain_instance(
                 photo(), refused, segmentation_fn=lambda image: image
             ),
-            "labels must have the image's sides",
+            "labels must have the image's",
         ),
         (lambda: lime.SubmodularPick(None, DATA, refused, method="some"), "`method` must be one"),
     ],
