@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._warn import warn_user
 from eblime.domains.composite import Channels, Hide, Segmentation
@@ -129,7 +128,7 @@ def _with_scores(
     return settings, replace(scene, scores=[*map(score_record, reader.scores)])
 
 
-def _warn_unscaled(model: Any, pixels: NDArray[Any]) -> None:
+def _warn_unscaled(model: Any, pixels: np.ndarray) -> None:
     """Warn about an image that looks like 0 to 255 if the model, which scales only uint8 images."""
     if pixels.dtype in (np.uint8, bool):
         return

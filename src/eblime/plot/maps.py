@@ -261,7 +261,7 @@ class Canvas:
         edges[1:] |= self.labels[1:] != self.labels[:-1]
         return np.asarray(edges[..., None] * np.array([1, 1, 1, 0.6]))
 
-    def reduce(self, pixels: NDArray[Any]) -> NDArray[Any]:
+    def reduce(self, pixels: np.ndarray) -> np.ndarray:
         """An array of the image's size at the resolution of the canvas."""
         rows, columns = self.photo.shape[:2]
         down, across = self.height // rows, self.width // columns

@@ -11,7 +11,6 @@ import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime import registry
 from eblime._text import printable
@@ -243,7 +242,7 @@ def _lines(piece: str) -> Markup:
     return Markup("\n").join(printable(line) for line in lines)
 
 
-def _resize(labels: NDArray[Any], rows: int, columns: int) -> NDArray[Any]:
+def _resize(labels: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """Labels at another resolution: each the nearest label."""
     height, width = labels.shape
     down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)

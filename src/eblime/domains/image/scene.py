@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime import _field_checks as checks
 from eblime._types import FloatArray
@@ -124,7 +123,7 @@ def felzenszwalb(image: FloatArray, **params: Any) -> Labels:
     return run_algorithm("felzenszwalb", image, channel_axis=-1, **settings)
 
 
-def grid(image: NDArray[Any], *, rows: int = 7, columns: int = 7) -> Labels:
+def grid(image: np.ndarray, *, rows: int = 7, columns: int = 7) -> Labels:
     """Equal rectangles, 7 by 7 by default."""
     return even_blocks(image.shape[:2], (rows, columns))
 
@@ -146,7 +145,7 @@ SEGMENTER = Segmenter(
 )
 
 
-def three_channels(image: NDArray[Any]) -> NDArray[Any]:
+def three_channels(image: np.ndarray) -> np.ndarray:
     """Grey becomes RGB, as in lime; of more than three channels the first three are used."""
     return image[..., [0, 0, 0]] if image.shape[-1] < 3 else image[..., :3]
 
@@ -158,7 +157,7 @@ def read_image(
     return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
 
 
-def as_pixels(image: Any) -> NDArray[Any]:
+def as_pixels(image: Any) -> np.ndarray:
     """The checked pixels of a path, an open file, a PIL image or an array."""
     is_array = isinstance(image, np.ndarray) or not is_photo(image)
     return SEGMENTER.read_numbers(image if is_array else open_photo(image), "a PIL image or a path")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._checks import check_names, check_number
 from eblime._types import FloatArray
@@ -111,9 +110,9 @@ def _read_columns(source: Any) -> Recording | None:
 
 
 def _from_columns(
-    columns: dict[str, NDArray[Any]],
+    columns: dict[str, np.ndarray],
     owner: str,
-    index: NDArray[Any] | None = None,
+    index: np.ndarray | None = None,
     *,
     flat: bool = False,
 ) -> Recording:
@@ -140,7 +139,7 @@ def _from_columns(
     return _with_times(found, index, "", f"the index of {owner}")
 
 
-def _channel(values: NDArray[Any], place: str) -> FloatArray:
+def _channel(values: np.ndarray, place: str) -> FloatArray:
     """A column of real numbers; missing ones become NaN."""
     try:
         if values.dtype.kind in "cMmSU":
@@ -150,7 +149,7 @@ def _channel(values: NDArray[Any], place: str) -> FloatArray:
         raise TypeError(f"{place} must have real numbers; got dtype {values.dtype}.") from error
 
 
-def _with_times(found: Recording, stamps: NDArray[Any], unit: str, place: str) -> Recording:
+def _with_times(found: Recording, stamps: np.ndarray, unit: str, place: str) -> Recording:
     """A recording with its times: dates become seconds after the first one."""
     if stamps.dtype.kind == "O":
         try:
@@ -218,7 +217,7 @@ def _read_csv(path: Path) -> Recording:
     return replace(found, flat=len(found.signal) == 1)
 
 
-def _csv_column(texts: NDArray[Any]) -> NDArray[Any]:
+def _csv_column(texts: np.ndarray) -> np.ndarray:
     """Cells as numbers, empty ones as NaN; else as dates, or as texts."""
     for found, dtype in ((np.where(texts == "", "nan", texts), "f8"), (texts, "datetime64[ns]")):
         try:

@@ -28,7 +28,7 @@ from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
 
-Hide = str | float | NDArray[Any] | Callable[[FloatArray], Any]
+Hide = str | float | np.ndarray | Callable[[FloatArray], Any]
 HIDES = ("bridge", "mean", "zero", "noise")
 _LONGEST = 2000  # points of the copy in which changes are looked for
 _UNEVEN = 0.01  # of a step between samples, which bands allow

@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._types import FloatArray
 
@@ -21,7 +20,7 @@ _MAX_EXACT = 12  # characters of a number that is not rounded
 class Cells(NamedTuple):
     """The values of a column and what they are."""
 
-    values: NDArray[Any]  # (n,) floats for numbers and times, objects for categories
+    values: np.ndarray  # (n,) floats for numbers and times, objects for categories
     kind: Literal["number", "time", "category"]
 
 
@@ -59,7 +58,7 @@ def as_number(value: Any) -> float:
     return float(value)
 
 
-def microseconds(stamps: NDArray[Any]) -> FloatArray:
+def microseconds(stamps: np.ndarray) -> FloatArray:
     """Times as microseconds since 1970, missing ones as NaN."""
     known = stamps.astype("datetime64[us]")
     return np.where(np.isnat(known), np.nan, known.astype(np.int64).astype(np.float64))
@@ -72,7 +71,7 @@ def python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def read_objects(values: NDArray[Any]) -> Cells:
+def read_objects(values: np.ndarray) -> Cells:
     """A column of objects: floats if it holds only numbers or only times, otherwise categories.
 
     Missing values may be among them.
