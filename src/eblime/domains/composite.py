@@ -23,7 +23,7 @@ HIDES = ("mean", "blur")
 _COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], Any]
 Labels = NDArray[np.intp]
-Segmentation = str | tuple[str, Mapping[str, Any]] | np.ndarray | Callable[..., Any]
+Segmentation = str | tuple[str, Mapping[str, Any]] | np.ndarray | Callable[..., object]
 
 
 # Reading
@@ -119,7 +119,7 @@ class Segmenter:
         check_choice("channels", channels, ("auto", "first", "last"))
         check_cut(segmentation, hide, self.known, HIDES, self.sides, (self.axes,))
 
-    def read_numbers(self, values: Any, also: str) -> np.ndarray:
+    def read_numbers(self, values: object, also: str) -> np.ndarray:
         """The checked numbers of an array; see `as_numbers`."""
         sides = self.sides[1:-1]
         shapes = f"({sides}), ({sides}, C) or (C, {sides})"
@@ -156,7 +156,7 @@ class Segmenter:
         advice = f"('slic', {{'compactness': 1.0}}), or use {self.regular!r}"
         return relabel(np.asarray(cut), array.shape[:-1], self.kind, self.features, advice)
 
-    def _cut(self, array: np.ndarray, name: str, params: Mapping[str, Any]) -> Labels:
+    def _cut(self, array: np.ndarray, name: str, params: Mapping[str, object]) -> Labels:
         """Cut by name; a large array is reduced first, and the labels are enlarged again."""
         if name == self.regular:
             return self.known[name](array, **params)
@@ -189,8 +189,8 @@ def name_and_parameters(segmentation: Segmentation) -> tuple[Any, Mapping[str, A
 
 def check_cut(
     segmentation: Any,
-    hide: Any,
-    known: Mapping[str, Callable[..., Any]],
+    hide: object,
+    known: Mapping[str, Callable[..., object]],
     hides: Sequence[str],
     sides: str,
     axes: tuple[int, ...],
@@ -278,7 +278,7 @@ def centres(labels: Labels) -> FloatArray:
     return np.array([ndimage.mean(each, labels, features) for each in positions])
 
 
-def run_algorithm(name: str, array: FloatArray, **settings: Any) -> Labels:
+def run_algorithm(name: str, array: FloatArray, **settings: object) -> Labels:
     """The labels that a segmentation of scikit-image finds."""
     from skimage import segmentation
 

@@ -173,7 +173,7 @@ def read_sources(
     return Sources(names=names, texts=texts, separator=separator)
 
 
-def _text_of(source: Mapping[str, Any]) -> Any:
+def _text_of(source: Mapping[str, object]) -> Any:
     """The text of an object with a "text", or of a message of a chat."""
     if "text" in source:
         return source["text"]

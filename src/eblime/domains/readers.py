@@ -29,7 +29,7 @@ class Scan:
     unit: str | None = None
 
 
-def read_scan(source: Any, key: str | None = None) -> Scan:
+def read_scan(source: object, key: str | None = None) -> Scan:
     """Read a volume from a file; an array is returned as it is.
 
     `key` names the array in a .npz, .mat or HDF5 file; None takes the only one that has three or

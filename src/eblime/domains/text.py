@@ -24,7 +24,7 @@ from eblime._warn import warn_user
 from eblime.domains.record import Domain
 
 TOKENS = ("word", "sentence", "char")
-Tokens = str | re.Pattern[str] | Callable[[str], Any]
+Tokens = str | re.Pattern[str] | Callable[[str], object]
 Span = tuple[int, int]  # start and end of a token
 
 # Characters of scripts without spaces, and emoji, are one token each.

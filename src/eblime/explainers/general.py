@@ -83,7 +83,7 @@ class Explainer(BaseExplainer):
         """Name of the domain."""
         return str(self.kind.name)
 
-    def subject(self, x: Any) -> Subject:
+    def subject(self, x: object) -> Subject:
         """Read an input, so that it can be perturbed."""
         found: Any = self.kind.read(x, **self.settings)
         subject: Subject = found if isinstance(found, Subject) else MaskedSubject(scene=found)

@@ -94,7 +94,7 @@ class ImageExplainer(BaseExplainer):
         settings, scene = _with_scores(settings, subject.scene, scores)
         return settings, replace(subject, scene=scene), list(range(len(scores)))
 
-    def source_of(self, explanation: Explanation, x: Any) -> Source:
+    def source_of(self, explanation: Explanation, x: object) -> Source:
         """Where a loaded explanation of the image comes from; for `Explanation.more`."""
         scene: Any = explanation.scene
         targets = [restore_score(score) for score in scene.scores]
@@ -104,7 +104,7 @@ class ImageExplainer(BaseExplainer):
 
 def _with_scores(
     settings: LoopSettings, scene: Any, scores: Sequence[Score]
-) -> tuple[LoopSettings, Any]:
+) -> tuple[LoopSettings, object]:
     """Settings whose model returns the scores of boxes and regions, and the scene with them.
 
     The model is asked about the input once: its answer has the form of the output, and the boxes,
@@ -128,7 +128,7 @@ def _with_scores(
     return settings, replace(scene, scores=[*map(score_record, reader.scores)])
 
 
-def _warn_unscaled(model: Any, pixels: np.ndarray) -> None:
+def _warn_unscaled(model: object, pixels: np.ndarray) -> None:
     """Warn about an image that looks like 0 to 255 if the model, which scales only uint8 images."""
     if pixels.dtype in (np.uint8, bool):
         return

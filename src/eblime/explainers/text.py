@@ -61,7 +61,7 @@ class TextExplainer(BaseExplainer):
         as_finder(self.tokens)
         self._make_loop()
 
-    def input_of(self, entry: Any) -> Any:
+    def input_of(self, entry: object) -> Any:
         """The text itself, or the column "text" of a row."""
         row = as_mapping(entry)
         if not isinstance(row, Mapping):  # a text; all else is refused when it is read

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
     )
 
 
-def _table(post: Posterior, names: Sequence[str], noun: str, **parts: Any) -> str:
+def _table(post: Posterior, names: Sequence[str], noun: str, **parts: object) -> str:
     """The largest entries of a posterior, below the other parts of the template."""
     order = post.order()[:_ROWS]
     mean = post.mean[order]

@@ -109,7 +109,7 @@ def report(
     return page
 
 
-def _comparison(compared: Comparison, k: int) -> dict[str, Any]:
+def _comparison(compared: Comparison, k: int) -> dict[str, object]:
     """What the template shows of a comparison: the picture, the table and its notes."""
     import base64
     import io
@@ -189,7 +189,7 @@ def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
 def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
     """The numbers of one posterior."""
     names = explanation.features
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "index": [int(j) for j in order],
         "name": [printable(names[j]) for j in order],
         "mean": _short(post.mean[order], 6),
@@ -242,7 +242,7 @@ def _densities(post: Posterior, start: FloatArray, end: FloatArray) -> list[list
     return [[int(v) for v in np.round(1000 * (column / column.max()))] for column in height.T]
 
 
-def _short(values: FloatArray, digits: int = 4) -> Any:
+def _short(values: FloatArray, digits: int = 4) -> object:
     """Nested lists of numbers with a few significant digits."""
     if values.ndim > 1:
         return [_short(row, digits) for row in values]
@@ -318,7 +318,7 @@ def _phrases(settings: object) -> str:
     return ", ".join(filter(None, (_phrase(str(name), settings[name]) for name in settings)))
 
 
-def _phrase(name: str, value: Any) -> str:
+def _phrase(name: str, value: object) -> str:
     """One setting as a phrase."""
     text, inner = name.replace("_", " "), ""
     if isinstance(value, bool) or value is None:
@@ -328,6 +328,6 @@ def _phrase(name: str, value: Any) -> str:
     return f"{text} {_number(value) or 'nothing'}" + (f" ({inner})" if inner else "")
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     """A number in four significant digits; other values unchanged."""
     return f"{value:.4g}" if isinstance(value, (int, float)) and abs(value) < 1e300 else str(value)

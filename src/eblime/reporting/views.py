@@ -116,7 +116,7 @@ def volume_view(explanation: Explanation) -> Markup:
     )
 
 
-def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, Any]:
+def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, object]:
     """A slice or projection for the page: small, so that many fit."""
     return _layers(explanation, canvas.photo, canvas.labels, _SLICE, _SLICE)
 

@@ -36,7 +36,7 @@ class Recording:
 
 
 def read_recording(
-    source: Any, *, rate: float | None = None, channels: Sequence[str] | None = None
+    source: object, *, rate: float | None = None, channels: Sequence[str] | None = None
 ) -> Recording:
     """Read and check a signal; source and settings are those of `SignalExplainer`."""
     if isinstance(source, (str, os.PathLike)):
@@ -78,7 +78,7 @@ def _check_samples(signal: FloatArray) -> None:
         )
 
 
-def _read_array(source: Any) -> Recording:
+def _read_array(source: object) -> Recording:
     """An array of one or two axes, or what can be converted to one."""
     values = as_numbers("signal", source, (1, 2), "(T,) or (C, T)", "a series, a frame or a path")
     samples = np.array(np.atleast_2d(values), dtype=np.float64)  # a copy: the explanation keeps it
@@ -90,11 +90,11 @@ def _numbers(count: int) -> list[str]:
     return [str(k) for k in range(count)]
 
 
-def _read_columns(source: Any) -> Recording | None:
+def _read_columns(source: object) -> Recording | None:
     """A series or a frame of any library that narwhals reads; None for other objects."""
     import narwhals as nw
 
-    native: Any = nw.from_native(source, pass_through=True, eager_only=True, allow_series=True)
+    native: object = nw.from_native(source, pass_through=True, eager_only=True, allow_series=True)
     if isinstance(native, nw.Series):
         names, series = [native.name or "0"], [native]
     elif isinstance(native, nw.DataFrame):

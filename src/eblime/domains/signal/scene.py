@@ -348,7 +348,7 @@ def bands(
     return np.stack([ends[:-1], ends[1:]], axis=1)
 
 
-SEGMENTATIONS: dict[str, Callable[..., Any]] = {
+SEGMENTATIONS: dict[str, Callable[..., object]] = {
     "windows": windows,
     "changes": changes,
     "channels": channels,
@@ -358,7 +358,7 @@ SEGMENTATIONS: dict[str, Callable[..., Any]] = {
 
 
 def read_signal(
-    source: Any,
+    source: object,
     *,
     segmentation: Segmentation,
     hide: Hide,

@@ -24,7 +24,7 @@ class Cells(NamedTuple):
     kind: Literal["number", "time", "category"]
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value is None, NaN, NaT or pandas' NA."""
     if value is None:
         return True
@@ -34,12 +34,12 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def is_time(value: Any) -> bool:
+def is_time(value: object) -> bool:
     """Whether a value is a date or a date with a time, of Python, NumPy or pandas."""
     return isinstance(value, (date, np.datetime64))  # a datetime is a date
 
 
-def kinds_of(value: Any) -> tuple[str, ...]:
+def kinds_of(value: object) -> tuple[str, ...]:
     """What a value is, in words; nothing for other kinds, such as periods and intervals."""
     if isinstance(value, (bool, np.bool_)):
         return "True or False", "a number"
@@ -64,7 +64,7 @@ def microseconds(stamps: np.ndarray) -> FloatArray:
     return np.where(np.isnat(known), np.nan, known.astype(np.int64).astype(np.float64))
 
 
-def python_value(value: Any) -> Any:
+def python_value(value: object) -> Any:
     """A NumPy scalar as the Python value that compares and prints like it; others unchanged."""
     if isinstance(value, np.datetime64) and isinstance(value.item(), int):  # in nanoseconds
         value = value.astype("datetime64[us]")

@@ -41,7 +41,7 @@ class ArrayTable:
             return Cells(values.astype(np.float64), "number")
         return read_objects(values.astype(object))
 
-    def append_row(self, row: Sequence[Any]) -> ArrayTable:
+    def append_row(self, row: Sequence[object]) -> ArrayTable:
         """The array with one more row; of floats if whole numbers get a row with fractions."""
         dtype = self.native.dtype
         last = np.empty(len(row), dtype=object)
@@ -74,7 +74,7 @@ class ArrayTable:
             found[:, position] = new
         return self._finish(found)
 
-    def _finish(self, dense: np.ndarray) -> Any:
+    def _finish(self, dense: np.ndarray) -> object:
         """Rows as the model gets them: of a sparse matrix with all columns."""
         if self.places is None:
             return dense
@@ -113,7 +113,7 @@ class FrameTable:
         named = dtype in (nw.String, nw.Boolean, nw.Categorical, nw.Enum)
         return Cells(objects, "category") if named else read_objects(objects)
 
-    def append_row(self, row: Sequence[Any]) -> FrameTable:
+    def append_row(self, row: Sequence[object]) -> FrameTable:
         """The frame with one more row; columns keep their dtypes if the values fit them."""
         import narwhals as nw
 
@@ -254,7 +254,7 @@ def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTa
     return found
 
 
-def _read_frame(table: Any) -> tuple[Any, list[str]]:
+def _read_frame(table: Any) -> tuple[object, list[str]]:
     """A copy of a data frame, and its column names."""
     import narwhals as nw
 
@@ -320,7 +320,7 @@ def _one_value(name: str, column: Any, value: Any) -> Any:
     return one if one.dtype.is_numeric() else one.cast(nw.Float64)
 
 
-def _read_array(table: Any) -> np.ndarray:
+def _read_array(table: object) -> np.ndarray:
     """A copy of an array, or of lists of rows."""
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)

@@ -72,7 +72,7 @@ class VolumeScene(ArrayScene):
         return columns
 
 
-def slic(volume: FloatArray, **params: Any) -> Labels:
+def slic(volume: FloatArray, **params: object) -> Labels:
     """About 50 clusters by value and position; scikit-image's `slic` in three dimensions.
 
     Compactness is relative to differences of 100, as for the lightness of images.
@@ -113,7 +113,7 @@ SEGMENTER = Segmenter(
 
 
 def read_volume(
-    volume: Any,
+    volume: object,
     *,
     segmentation: Segmentation,
     hide: Hide,
