@@ -452,7 +452,6 @@ def array_checks(axes: int) -> dict[str, checks.Check]:
 
 
 def _labels_fit(scene: ArrayScene) -> bool:
-    """Whether each element has a label."""
     axis, shape = scene.channel_axis, scene.shown.shape
     sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
     return are_labels(scene.labels, sides)

@@ -187,7 +187,6 @@ def _text_of(source: Mapping[str, object]) -> Any:
 
 
 def _brief(text: str) -> str:
-    """The first words of a text, on one line."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
 

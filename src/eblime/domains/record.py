@@ -268,5 +268,4 @@ class Domain:
     command: Command | str | None = None
 
     def __repr__(self) -> str:
-        """Its name."""
         return f"Domain({self.name!r})"

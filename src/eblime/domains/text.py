@@ -139,7 +139,6 @@ def _warn_unspaced(text: str, spans: Sequence[Span]) -> None:
 
 
 def _scene(text: str, spans: Sequence[Span], bag: bool, kind: str, hide: str) -> TextScene:
-    """Cut the text into pieces and assign the tokens to features."""
     starts = {start for start, _ in spans}
     bounds = sorted({0, len(text), *chain.from_iterable(spans)})
     pieces = [text[a:b] for a, b in pairwise(bounds)]

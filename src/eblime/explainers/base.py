@@ -115,7 +115,6 @@ class BaseExplainer(ABC):
     loop: LoopSettings = field(init=False)  # made from the others by the constructor
 
     def __repr__(self) -> str:
-        """The model and the settings that differ from the defaults."""
         return short_repr(self)
 
     @property

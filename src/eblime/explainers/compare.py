@@ -233,7 +233,6 @@ def _others(
 
 
 def _choices(name: str, value: Any) -> dict[str, object]:
-    """The choices of a setting by their names, which differ."""
     if not value:
         raise ValueError(f"`{name}` must not be an empty list of choices.")
     if isinstance(value, Mapping):

@@ -65,7 +65,6 @@ class Explainer(BaseExplainer):
     about = ("settings",)
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         record = self.kind if isinstance(self.kind, Domain) else registry.find("domains", self.kind)
         if record.read is None:
             raise ValueError(

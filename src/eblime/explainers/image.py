@@ -66,7 +66,6 @@ class ImageExplainer(BaseExplainer):
     about = ("segmentation", "hide")
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
         self._make_loop()
 

@@ -103,7 +103,6 @@ class PromptExplainer(BaseExplainer):
     max_masks = 2_000  # prompts cost time or money
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         check_template(self.prompt)
         if isinstance(self.sources, os.PathLike):
             self._normalise(sources=open_sources(Path(self.sources)))
@@ -222,7 +221,6 @@ class PromptExplainer(BaseExplainer):
 
     @property
     def _is_language(self) -> bool:
-        """Whether the model is a language model, rather than a function."""
         return isinstance(self.model, AnswerScore)
 
     def _row(self, x: object, answer: str | None = None) -> Mapping[str, object]:
@@ -241,7 +239,6 @@ class PromptExplainer(BaseExplainer):
         }
 
     def _sources(self, sources: object) -> Any:
-        """The sources with their names."""
         return read_sources(sources, segmentation=self.segmentation, separator=self.separator)
 
     def _scene(self, row: Mapping[str, Any]) -> PromptScene:

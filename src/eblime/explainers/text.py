@@ -56,7 +56,6 @@ class TextExplainer(BaseExplainer):
     about = ("tokens", "bag", "hide")
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         check_text("hide", self.hide)
         as_finder(self.tokens)
         self._make_loop()

@@ -47,7 +47,6 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
 
 
 def _table(post: Posterior, names: Sequence[str], noun: str, **parts: object) -> str:
-    """The largest entries of a posterior, below the other parts of the template."""
     order = post.order()[:_ROWS]
     mean = post.mean[order]
     low, high = np.minimum(mean, 0), np.maximum(mean, 0)
@@ -70,7 +69,6 @@ def _table(post: Posterior, names: Sequence[str], noun: str, **parts: object) ->
 
 
 def _comparison(comparison: Comparison) -> str:
-    """How far choices agree, or the most important features by every method, as HTML."""
     first, table = comparison[comparison.methods[0]], comparison.sensitivity_cells()
     if not comparison.settings:
         order = comparison.order()[:_ROWS]

@@ -110,7 +110,6 @@ def report(
 
 
 def _comparison(compared: Comparison, k: int) -> dict[str, object]:
-    """What the template shows of a comparison: the picture, the table and its notes."""
     import base64
     import io
 
@@ -127,7 +126,6 @@ def _comparison(compared: Comparison, k: int) -> dict[str, object]:
 
 
 def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
-    """What the template shows of one explanation."""
     post, order = explanation.posterior, explanation.posterior.order()
     names = explanation.features
     data = page_data(explanation, min(k, post.n_features))
@@ -155,7 +153,6 @@ def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
 
 
 def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
-    """The most likely classes with their probabilities, if the provenance has them."""
     stored = explanation.provenance.get("top_classes")
     found = []
     for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
@@ -187,7 +184,6 @@ def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
 
 
 def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
-    """The numbers of one posterior."""
     names = explanation.features
     found: dict[str, object] = {
         "index": [int(j) for j in order],
@@ -319,7 +315,6 @@ def _phrases(settings: object) -> str:
 
 
 def _phrase(name: str, value: object) -> str:
-    """One setting as a phrase."""
     text, inner = name.replace("_", " "), ""
     if isinstance(value, bool) or value is None:
         return "" if value is None else text if value else f"no {text}"

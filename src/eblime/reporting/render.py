@@ -75,7 +75,6 @@ def _make_printable(value: object) -> object:
 
 
 def _asset(name: str) -> str:
-    """A file of the package's `assets` folder."""
     return resources.files("eblime.reporting").joinpath("assets", name).read_text(encoding="utf8")
 
 

@@ -117,7 +117,6 @@ def volume_view(explanation: Explanation) -> Markup:
 
 
 def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, object]:
-    """A slice or projection for the page: small, so that many fit."""
     return _layers(explanation, canvas.photo, canvas.labels, _SLICE, _SLICE)
 
 
@@ -243,7 +242,6 @@ def _lines(piece: str) -> Markup:
 
 
 def _resize(labels: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Labels at another resolution: each the nearest label."""
     height, width = labels.shape
     down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)
     across = ((np.arange(max(columns, 1)) + 0.5) * width / max(columns, 1)).astype(np.intp)
@@ -256,7 +254,6 @@ def _photo_uri(photo: FloatArray, longest: int) -> str:
 
 
 def _data_uri(photo: FloatArray, longest: int, *, quality: int | None) -> str:
-    """A photo as a data URI: JPEG of some quality, or PNG."""
     from PIL import Image
 
     image = Image.fromarray(np.round(255 * photo).astype(np.uint8))

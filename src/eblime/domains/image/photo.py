@@ -107,14 +107,12 @@ def photo_shape(source: Any) -> tuple[int, int]:
 
 
 def _is_pil(source: object) -> TypeGuard[Image.Image]:
-    """Whether an object is a PIL image."""
     from PIL import Image
 
     return isinstance(source, Image.Image)
 
 
 def _name(source: object) -> str:
-    """The name of a photo in error messages."""
     if isinstance(source, (str, os.PathLike)):
         return repr(os.fspath(source))
     found = getattr(source, "filename", None) or getattr(source, "name", None)

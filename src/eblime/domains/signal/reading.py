@@ -79,14 +79,12 @@ def _check_samples(signal: FloatArray) -> None:
 
 
 def _read_array(source: object) -> Recording:
-    """An array of one or two axes, or what can be converted to one."""
     values = as_numbers("signal", source, (1, 2), "(T,) or (C, T)", "a series, a frame or a path")
     samples = np.array(np.atleast_2d(values), dtype=np.float64)  # a copy: the explanation keeps it
     return Recording(signal=samples, channels=_numbers(len(samples)), flat=values.ndim == 1)
 
 
 def _numbers(count: int) -> list[str]:
-    """Names of channels that have none."""
     return [str(k) for k in range(count)]
 
 

@@ -427,7 +427,6 @@ def _bridges(signal: FloatArray, labels: Labels) -> FloatArray:
 
 
 def _means(signal: FloatArray, labels: Labels) -> FloatArray:
-    """The mean of each feature in each channel."""
     p = int(labels.max()) + 1
     keys = labels + np.arange(len(signal))[:, None] * p
     counts = np.bincount(keys.ravel())

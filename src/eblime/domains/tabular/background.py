@@ -122,7 +122,6 @@ def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]
 
 
 def _read_column(name: str, cells: Cells) -> Column:
-    """What is known about the values of a column."""
     values = cells.values
     if cells.kind == "category":
         levels = set()
@@ -171,7 +170,6 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
 
 
 def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[tuple[str, list[int]]]:
-    """Groups and single columns, in their order of appearance."""
     members: dict[Any, list[int]] = {}
     for c, name in enumerate(names):
         members.setdefault(group_of.get(name, c), []).append(c)
@@ -179,7 +177,6 @@ def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[tuple[s
 
 
 def _text(value: Any) -> str:
-    """A value with all its digits."""
     if is_missing(value):
         return "missing"
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))

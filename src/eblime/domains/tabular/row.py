@@ -123,7 +123,6 @@ def as_mapping(row: Any) -> Any:
 
 
 def _by_name(row: Mapping[object, object], names: Sequence[str]) -> list[object]:
-    """The values of a row with labels."""
     known = {str(name): value for name, value in row.items()}
     absent = [name for name in names if name not in known]
     if absent:
@@ -136,7 +135,6 @@ def _by_name(row: Mapping[object, object], names: Sequence[str]) -> list[object]
 
 
 def _in_order(row: object, n_columns: int) -> list[object]:
-    """The values of a row without labels."""
     if isinstance(row, (str, bytes)) or not isinstance(row, Sized):
         raise TypeError(
             "`row` must be a dictionary, a series, a frame of one row or a sequence; "

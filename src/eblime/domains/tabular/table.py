@@ -175,7 +175,6 @@ class FrameTable:
 
     @property
     def _frame(self) -> Any:
-        """The frame as narwhals has it."""
         import narwhals as nw
 
         return nw.from_native(self.native, eager_only=True)
