@@ -26,36 +26,23 @@ def importance_table(
     mean, order = post.mean, post.order()[:top]
     found = post.select(order).columns(prob)
     labels = [f"{noun} {j}" if names is None else names[j] for j in order]
-    head, columns, last = [noun, "mean"], [mean[order]], []
+    head, columns = [noun, "mean"], [mean[order]]
     if found:
         head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
         columns += [found[name] for name in ("sd", "low", "high")]
-        last = list(map(format_chance, found["prob_positive"]))
+    digits = decimals(columns)
+    cells = [list(map(printable, labels))]
+    cells += [[format_number(value, digits) for value in column] for column in columns]
+    if found:
+        cells.append(list(map(format_chance, found["prob_positive"])))
     lines = [
         f"{printable(post.method)}: {printable(count_noun(post.n_masks, 'mask'))}, "
         f"{post.fit_label()}, effective sample size {post.ess:.1f}",
-        *number_table(head, labels, [columns], last),
+        *align(head, cells),
     ]
     if len(mean) > top:
         lines.append(f"... and {count_noun(len(mean) - top, f'more {noun}')}")
     return "\n".join(lines)
-
-
-def number_table(
-    head: list[str],
-    names: Sequence[str],
-    groups: Sequence[list[FloatArray]],
-    last: Sequence[str] = (),
-) -> list[str]:
-    """Lines of a table: names, then numbers, with as many decimals for all columns of a group.
-
-    `last` is a column of text at the end, if there is one.
-    """
-    cells = [list(map(printable, names))]
-    for columns in groups:
-        digits = decimals(columns)
-        cells += [[format_number(value, digits) for value in column] for column in columns]
-    return align(head, [*cells, *([list(last)] if last else [])])
 
 
 def decimals(columns: list[FloatArray]) -> int | None:

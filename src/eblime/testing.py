@@ -180,7 +180,7 @@ def check_domain(explainer: Any, x: Any) -> None:
     >>> check_domain(eblime.TextExplainer(lambda texts: [len(t) for t in texts]), "one two three")
     """
     record, subject = registry.find("domains", explainer.domain), explainer.subject(x)
-    scene = getattr(subject, "whole", subject.scene)
+    scene = getattr(subject, "whole", None) or subject.scene
     _require(record.name == scene.domain, f"the scene must be of {record.name!r}")
     _require(bool(record.feature), "`feature` must say what a feature is called")
     _require(record.picture in registry.names("plots"), "`picture` must be a plot kind")

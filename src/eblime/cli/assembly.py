@@ -35,7 +35,7 @@ def make_explainer(
             raise ValueError(f"--index needs --method quadrature; got --method {method}.")
         method = replace(made, index=given["index"])
     shared: dict[str, Any] = {
-        "n_masks": values["masks"],
+        "n_masks": values["masks"] or "auto",
         "method": method,
         "labels": load_labels(Path(given["labels"])) if "labels" in given else None,
         **{name: given[name] for name in ("design", "kernel") if name in given},

@@ -8,9 +8,10 @@ model can run code, and receives the inputs. The domain is looked up among the i
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,16 +161,10 @@ class Recipe:
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""
-        from eblime._pandas import pd
-
         _, command = command_of(self.about["kind"])
         read = registry.resolve(command.inputs or command.items)
         found = read(self.about["inputs"], self.model, own_values(command, self.about))
-        if command.inputs is not None:
-            return found
-        items = [Item(*item) for item in found]
-        titles = [item.title for item in items]
-        return pd.Series([item.read() for item in items], index=titles, dtype=object)
+        return found if command.inputs is not None else Items([Item(*item) for item in found])
 
     def resume_command(self, folder: str, *options: str) -> str:
         """The command that resumes the run, ready to be pasted."""
@@ -180,6 +175,35 @@ class Recipe:
         elif self.trust_pickle:
             words.append("--trust-pickle")
         return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The inputs of `eblime explain` as inputs of a run."""
+
+    items: Sequence[Item]
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when titles or contents do."""
+        from eblime.batch.inputs import Listed
+
+        found = hashlib.sha256()
+        for item in self.items:
+            with suppress(Exception):  # recorded as a failure when the input is explained
+                found.update(f"{item.title}\0{Listed(values=[item.read()]).fingerprint}".encode())
+        return found.hexdigest()[:16]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def name(self, number: int) -> str:
+        """Its title."""
+        return self.items[number].title
+
+    def get(self, number: int) -> Any:
+        """The input."""
+        return self.items[number].read()
 
 
 def _stored_options(kind: str) -> list[Option]:

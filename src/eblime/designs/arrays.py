@@ -44,12 +44,9 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     >>> bool((signs.T @ signs == 32 * np.eye(6)).all())
     True
     """
-    if p > _MOST_FEATURES:
-        n = -(-n_masks // 2)
-        half = (rng.random((n, p)) < 0.5).astype(np.float64)
-        return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks]
-    blocks = _half_arrays(rng, p)
     half, wanted = np.empty((0, p), dtype=np.intp), -(-n_masks // 2)
+    many = p > _MOST_FEATURES
+    blocks = iter([rng.integers(0, 2, size=(wanted, p))]) if many else _half_arrays(rng, p)
     while len(half) < wanted:
         half = np.concatenate([half, next(blocks)])
         if p <= _FEW_FEATURES:
@@ -87,9 +84,9 @@ def _half_arrays(rng: np.random.Generator, p: int) -> Iterator[IntArray]:
     forms, n = quadratic_forms(m), 2**m
     while True:
         columns, order = rng.permutation(n)[:p], rng.permutation(len(forms))
-        flips = rng.integers(0, 2, size=p)
+        shifts = forms[:, columns] ^ rng.integers(0, 2, size=p)
         blocks = (
-            _parity(rng.permutation(n)[:, None] & columns) ^ forms[number, columns] ^ flips
+            _parity(np.bitwise_and.outer(rng.permutation(n), columns)) ^ shifts[number]
             for number in order
         )
         if not 5 <= p <= 10:
@@ -130,7 +127,7 @@ def quadratic_forms(m: int) -> IntArray:
     conjugates = [power(elements, 2**j) for j in range(k)]
     trace = np.bitwise_xor.reduce(conjugates) & 1
     if m % 2:
-        return trace[times(elements[:, None], power(elements, 3))]
+        return np.asarray(trace[times(elements[:, None], power(elements, 3))])
     product = times(elements[:, None], elements)
     sums = np.bitwise_xor.reduce([trace[power(product, 1 + 2**j)] for j in range(1, m // 2)])
     return np.concatenate([sums, sums ^ trace[product]], axis=1)

@@ -26,6 +26,7 @@ from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, whole_scene
 from eblime.engine.targets import output_label, top_outputs
 from eblime.kernels import as_kernel
+from eblime.methods.regression import fit_inputs
 from eblime.protocols import Composite, Design, Subject
 from eblime.results.explanation import Explanation
 
@@ -106,13 +107,16 @@ def _provenance(state: State) -> dict[str, Any]:
 
 
 def fit_together(sessions: Sequence[Session]) -> None:
-    """Fit the sessions that have no fit yet, in one pass where the method can."""
+    """Fit the sessions that have no fit yet, if the method can do that in one pass."""
     unfitted = [s for s in sessions if s.error is None and s.state.fit is None]
+    if len(unfitted) < 2 or not getattr(unfitted[0].state.settings.method, "fits_inputs", False):
+        return
     with suppress(Exception):  # each alone then raises its own error
-        for session, state in zip(
-            unfitted, State.fit_all([s.state for s in unfitted]), strict=True
-        ):
-            session.state = state
+        answers = [session.state.answers for session in unfitted]
+        fits = fit_inputs(unfitted[0].state.settings.method, answers)
+        for session, fit in zip(unfitted, fits, strict=True):
+            generator = session.state.rng.bit_generator.state
+            session.state = replace(session.state, fit=fit, generator=generator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,9 +170,9 @@ class Source:
             first=known,
             answers=(known,),
             replies=() if opening is None else (replace(opening, columns=columns, calls=0),),
-            expected=settings.n_masks,
+            expected=settings.masks_for(),
         )
-        design = _More(design=_larger_design(settings, state), total=settings.n_masks)
+        design = _More(design=_larger_design(settings, state), total=settings.masks_for())
         session = Session(state, design)
         run(session, progress)
         (found,) = explanations(session).values()
@@ -209,14 +213,14 @@ def _generator(answers: Answers) -> np.random.Generator:
 def _larger_design(settings: LoopSettings, state: State) -> Any:
     design: Any = as_design(
         settings.design,
-        settings.n_masks,
+        settings.masks_for(),
         state.first.n_features,
         exact=False,
         method=settings.method,
         kernel=settings.kernel,
     )
     sized = is_dataclass(design) and "n_masks" in {entry.name for entry in fields(design)}
-    return replace(design, n_masks=settings.n_masks) if sized else design
+    return replace(design, n_masks=settings.masks_for()) if sized else design
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ def design_of(state: State) -> Design:
     exact = state.neighbourhood.exact and settings.may_ask_all(p)
     options: dict[str, Any] = {"method": settings.method, "kernel": settings.kernel}
     if not settings.may_end_early:
-        return as_design(settings.design, settings.n_masks, p, exact=exact, **options)
+        return as_design(settings.design, settings.masks_for(), p, exact=exact, **options)
     return in_rounds(
         state.rng,
         settings.design,

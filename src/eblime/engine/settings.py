@@ -67,8 +67,9 @@ class LoopSettings:
         """How many masks to ask about an input with p features; by default with more than ten."""
         if self.n_masks != "auto":
             return self.n_masks
-        block = 2 ** (1 + (p - 1).bit_length())
-        return 2**p if p <= _AUTO_ALL else max(_AUTO_MASKS, min(2 * _AUTO_MASKS, block))
+        if p <= _AUTO_ALL:
+            return 1 << p
+        return _AUTO_MASKS if p <= _AUTO_MASKS // 2 else 2 * _AUTO_MASKS
 
     def may_ask_all(self, p: int) -> bool:
         """Whether the model may be asked about all 2^p masks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from eblime.designs.masks import is_exhaustive
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings
 from eblime.kernels import as_kernel
-from eblime.methods.regression import fit_each, fit_inputs
+from eblime.methods.regression import fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Scene, Subject
 
@@ -114,7 +114,7 @@ class State:
             opening=self.replies[0] if self.replies else None,
             before=np.stack(scores, axis=1) if scores else None,
             budget=None if most is None else most - sum(reply.calls for reply in self.replies),
-            least=max(0, min(self.settings.n_masks, self.first.n_features + 2) - known),
+            least=max(0, min(self.settings.masks_for(), self.first.n_features + 2) - known),
         )
 
     def append(self, reply: Reply) -> State:
@@ -156,20 +156,6 @@ class State:
             for posterior in posteriors:
                 _ = posterior.r2_held_out  # computed now, so that printing fits nothing
         return replace(self, fit=posteriors, generator=generator)
-
-    @staticmethod
-    def fit_all(states: Sequence[State]) -> list[State]:
-        """States about several inputs, each with its fit, made together where the method can."""
-        if not states:
-            return []
-        method: Any = states[0].settings.method
-        if len(states) == 1 or not getattr(method, "fits_inputs", False):
-            return [state.with_fit() for state in states]
-        fitted = fit_inputs(method, [state.answers for state in states])
-        return [
-            replace(state, fit=own, generator=state.rng.bit_generator.state)
-            for state, own in zip(states, fitted, strict=True)
-        ]
 
     @property
     def exhaustive(self) -> bool:

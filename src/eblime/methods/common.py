@@ -351,21 +351,21 @@ def with_population(posterior: Posterior, problem: Regression, *, finite: bool =
     population = find_population(answers.masks, answers.weights, flat=spectrum.flat)
     if population is None or not (finite or population.complete):
         return posterior
-    p, point = len(law.mean), isinstance(law, PointMass)
-    known = point or population.complete
+    p, known = len(law.mean), isinstance(law, PointMass) or population.complete
     if not known and not (np.isfinite(law.sd) & (law.sd > 0)).all():
         return posterior
     cov, sigma2 = (np.zeros((p, p)), 0.0) if known else (law.cov, posterior.sigma2.mean)
     mean, variance = population.moments(answers.scores, law.mean, cov, sigma2)
     if population.complete:
         posterior = replace(posterior, held_out=posterior.r2)  # nothing is held out
-    if point:
+    if isinstance(law, PointMass):
         return replace(posterior, law=replace(law, mean=mean))
     if known:
         centre = population.weights @ answers.masks / population.weights.sum()
         level = problem.response.mean - float(centre @ mean) if spectrum.flat else 0.0
         extras = {**posterior.extras, "intercept": PointValue(value=level)}
         return replace(posterior, law=normal_law(mean, cov), extras=extras)
+    assert isinstance(law, (LocalMixture, Mixture))
     return replace(posterior, law=law.stretch(np.sqrt(variance / np.diag(cov)), mean - law.mean))
 
 

@@ -192,12 +192,12 @@ def fit_indices(
         with few_threads(0):  # of many small products, threads cost more than they save
             rounds = _last_rounds(masks[:, order], scores, answers)
             function = Function.fit(table, rounds, find_twins(masks[:, order], scores))
-            found = zip(function.laws(indices), indices, strict=True)
-            laws = [_reorder(law, index, order) for law, index in found]
+            ordered = zip(function.laws(indices), indices, strict=True)
+            found = [_reorder(law, index, order) for law, index in ordered]
             least = _least_variance(answers)
             laws = [
                 _widen(law, least) if index.order == 1 else law
-                for law, index in zip(laws, indices, strict=True)
+                for law, index in zip(found, indices, strict=True)
             ]
         held_out = HeldOut(compute=function.held_out_r2)
         widening = None if answers.rounds is None else function.widening
@@ -222,7 +222,8 @@ def _least_variance(answers: Answers) -> float:
     if problem.aliased > _BALANCED or len(spectrum.d) < p or evidence.df <= p:
         return 0.0
     sigma2 = evidence.floor * problem.response.unit**2 / (evidence.df - p)
-    return _CHECKED * (1 - n / 2.0**p) * sigma2 * float(np.mean(1 / spectrum.d))
+    left = 1 - n * float(np.exp2(-p))
+    return float(_CHECKED * left * sigma2 * np.mean(1 / spectrum.d))
 
 
 def _widen(law: NormalMixture, least: float) -> NormalMixture:
