@@ -133,6 +133,8 @@ class Posterior:
         With all possible masks used there is nothing else to predict, and it is `r2`.
         """
         known = self.held_out
+        if known is not None and self.constant:
+            return np.nan
         if known is None or isinstance(known, float):
             return known
         if known.is_known:
