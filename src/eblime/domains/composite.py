@@ -21,15 +21,15 @@ from eblime._types import FloatArray
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
 _COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
-Hide = str | float | tuple[float, ...] | NDArray[Any] | Callable[[NDArray[Any]], Any]
+Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], Any]
 Labels = NDArray[np.intp]
-Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[..., Any]
+Segmentation = str | tuple[str, Mapping[str, Any]] | np.ndarray | Callable[..., object]
 
 
 # Reading
 
 
-def plain_array(values: Any) -> NDArray[Any]:
+def plain_array(values: Any) -> np.ndarray:
     """An array of any dtype, also from a torch tensor."""
     if callable(getattr(values, "detach", None)):  # a torch tensor, perhaps with a gradient
         values = values.detach().cpu()
@@ -37,9 +37,7 @@ def plain_array(values: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
-def as_numbers(
-    kind: str, values: Any, axes: tuple[int, ...], shapes: str, also: str
-) -> NDArray[Any]:
+def as_numbers(kind: str, values: Any, axes: tuple[int, ...], shapes: str, also: str) -> np.ndarray:
     """The checked numbers of an array, a tensor or lists.
 
     For messages: its shapes in words, and what else the user may pass.
@@ -65,7 +63,7 @@ def as_numbers(
     return check_finite(kind, array)
 
 
-def check_finite(kind: str, array: NDArray[Any]) -> NDArray[Any]:
+def check_finite(kind: str, array: np.ndarray) -> np.ndarray:
     """Refuse NaN and infinite numbers."""
     if array.dtype.kind == "f" and len(bad := np.argwhere(~np.isfinite(array))):
         place = tuple(bad[0].tolist())
@@ -121,14 +119,14 @@ class Segmenter:
         check_choice("channels", channels, ("auto", "first", "last"))
         check_cut(segmentation, hide, self.known, HIDES, self.sides, (self.axes,))
 
-    def read_numbers(self, values: Any, also: str) -> NDArray[Any]:
+    def read_numbers(self, values: object, also: str) -> np.ndarray:
         """The checked numbers of an array; see `as_numbers`."""
         sides = self.sides[1:-1]
         shapes = f"({sides}), ({sides}, C) or (C, {sides})"
         return as_numbers(self.kind, values, (self.axes, self.axes + 1), shapes, also)
 
     def read(
-        self, numbers: NDArray[Any], segmentation: Segmentation, hide: Hide, channels: Channels
+        self, numbers: np.ndarray, segmentation: Segmentation, hide: Hide, channels: Channels
     ) -> dict[str, Any]:
         """Cut checked numbers into features: the fields of an `ArrayScene`."""
         shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
@@ -148,7 +146,7 @@ class Segmenter:
             "channel_axis": axis,
         }
 
-    def segment(self, array: NDArray[Any], segmentation: Segmentation) -> Labels:
+    def segment(self, array: np.ndarray, segmentation: Segmentation) -> Labels:
         """Cut an array with channels last; a function gets it as floats in [0, 1] without alpha."""
         cut, params = name_and_parameters(segmentation)
         if isinstance(cut, str):
@@ -158,7 +156,7 @@ class Segmenter:
         advice = f"('slic', {{'compactness': 1.0}}), or use {self.regular!r}"
         return relabel(np.asarray(cut), array.shape[:-1], self.kind, self.features, advice)
 
-    def _cut(self, array: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
+    def _cut(self, array: np.ndarray, name: str, params: Mapping[str, object]) -> Labels:
         """Cut by name; a large array is reduced first, and the labels are enlarged again."""
         if name == self.regular:
             return self.known[name](array, **params)
@@ -191,8 +189,8 @@ def name_and_parameters(segmentation: Segmentation) -> tuple[Any, Mapping[str, A
 
 def check_cut(
     segmentation: Any,
-    hide: Any,
-    known: Mapping[str, Callable[..., Any]],
+    hide: object,
+    known: Mapping[str, Callable[..., object]],
     hides: Sequence[str],
     sides: str,
     axes: tuple[int, ...],
@@ -232,7 +230,7 @@ def check_cut(
 
 
 def relabel(
-    labels: NDArray[Any], shape: tuple[int, ...], kind: str, features: str, advice: str
+    labels: np.ndarray, shape: tuple[int, ...], kind: str, features: str, advice: str
 ) -> Labels:
     """Check labels and number them 0 .. p - 1; the words are for messages."""
     if labels.shape != shape:
@@ -253,7 +251,7 @@ def relabel(
     return np.asarray((np.cumsum(present) - 1)[shifted], dtype=np.intp)
 
 
-def check_changes(hidden: NDArray[Any], shown: NDArray[Any], kind: str) -> None:
+def check_changes(hidden: np.ndarray, shown: np.ndarray, kind: str) -> None:
     """Refuse hidden parts that look like the shown ones."""
     if np.array_equal(hidden, shown):
         raise ValueError(
@@ -280,14 +278,14 @@ def centres(labels: Labels) -> FloatArray:
     return np.array([ndimage.mean(each, labels, features) for each in positions])
 
 
-def run_algorithm(name: str, array: FloatArray, **settings: Any) -> Labels:
+def run_algorithm(name: str, array: FloatArray, **settings: object) -> Labels:
     """The labels that a segmentation of scikit-image finds."""
     from skimage import segmentation
 
     return np.asarray(getattr(segmentation, name)(array, **settings))
 
 
-def block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
+def block_means(array: np.ndarray, factor: int) -> np.ndarray:
     """Means over blocks of an array with channels last; edges are repeated to fill the blocks."""
     counts = [-(-n // factor) for n in array.shape[:-1]]
     padding = [(0, k * factor - n) for k, n in zip(counts, array.shape, strict=False)]
@@ -296,7 +294,7 @@ def block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
     return np.asarray(blocks.mean(axis=tuple(range(1, 2 * len(counts), 2))))
 
 
-def _unit_range(array: NDArray[Any]) -> FloatArray:
+def _unit_range(array: np.ndarray) -> FloatArray:
     """The array as segmentations expect it: floats in [0, 1], channels last, without alpha."""
     without_alpha = array[..., :-1] if array.ndim == 3 and array.shape[-1] in (2, 4) else array
     values = without_alpha.astype(np.float64)
@@ -311,7 +309,7 @@ def _unit_range(array: NDArray[Any]) -> FloatArray:
 # Hiding
 
 
-def hidden_version(array: NDArray[Any], labels: Labels, hide: Hide, kind: str) -> NDArray[Any]:
+def hidden_version(array: np.ndarray, labels: Labels, hide: Hide, kind: str) -> np.ndarray:
     """The array, channels last, with everything hidden, in the same shape and dtype.
 
     Numbers are in the array's range: for floats in [0, 1] a medium grey is 0.5, not 128.
@@ -340,7 +338,7 @@ def hidden_version(array: NDArray[Any], labels: Labels, hide: Hide, kind: str) -
     return np.broadcast_to(found, array.shape)
 
 
-def _check_range(array: NDArray[Any], values: FloatArray, kind: str) -> None:
+def _check_range(array: np.ndarray, values: FloatArray, kind: str) -> None:
     """Refuse colours of 0 to 1 for an array up to 255, and colours up to 255 for one of 0 to 1.
 
     A whole array is allowed if the explained one is nearly black too, such as its blurred copy.
@@ -359,7 +357,7 @@ def _check_range(array: NDArray[Any], values: FloatArray, kind: str) -> None:
         )
 
 
-def _in_dtype(array: NDArray[Any], values: FloatArray, kind: str) -> NDArray[Any]:
+def _in_dtype(array: np.ndarray, values: FloatArray, kind: str) -> np.ndarray:
     """Convert values to the array's dtype, rounded for integers; refuse those that do not fit."""
     if array.dtype == bool:
         return np.asarray(values >= 0.5)
@@ -381,12 +379,12 @@ def _in_dtype(array: NDArray[Any], values: FloatArray, kind: str) -> NDArray[Any
 class ArrayScene:
     """An array cut into features, in the layout and dtype that the model gets."""
 
-    shown: NDArray[Any]  # the array itself
-    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    shown: np.ndarray  # the array itself
+    hidden: np.ndarray  # everything hidden, same shape and dtype
     labels: Labels  # feature of each element, 0 .. p - 1
     channel_axis: int | None  # the first or the last, None without channels
 
-    def batch(self, n: int) -> NDArray[Any]:
+    def batch(self, n: int) -> np.ndarray:
         """An empty batch of n arrays."""
         return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
 
@@ -420,13 +418,13 @@ class ArrayScene:
 class Renderer:
     """An array and its hidden version as words of up to 8 bytes, and the features of the words."""
 
-    hidden: NDArray[Any]  # (planes, n)
-    change: NDArray[Any]  # (planes, n) shown ^ hidden
+    hidden: np.ndarray  # (planes, n)
+    change: np.ndarray  # (planes, n) shown ^ hidden
     labels: Labels  # (n,) of each word, or of its first byte
     edge: NDArray[np.intp]  # (E,) words that several features share
     edge_labels: Labels  # (E, bytes) the features of their bytes
 
-    def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
+    def render(self, masks: FloatArray, out: np.ndarray) -> None:
         """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
         word = self.hidden.dtype
         shown = (masks > 0.5).astype(np.intp)
@@ -454,13 +452,12 @@ def array_checks(axes: int) -> dict[str, checks.Check]:
 
 
 def _labels_fit(scene: ArrayScene) -> bool:
-    """Whether each element has a label."""
     axis, shape = scene.channel_axis, scene.shown.shape
     sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
     return are_labels(scene.labels, sides)
 
 
-def are_labels(labels: NDArray[Any], shape: tuple[int, ...]) -> bool:
+def are_labels(labels: np.ndarray, shape: tuple[int, ...]) -> bool:
     """Whether labels have this shape and are 0 .. p - 1, each at least once, and p is allowed."""
     if labels.dtype != np.intp or labels.shape != shape or labels.min() < 0:
         return False

@@ -21,7 +21,7 @@ class Drawn:
     """
 
     def __init__(
-        self, scene: Any, data: FloatArray, make: Callable[[IntArray], Any], n: int = 0
+        self, scene: Any, data: FloatArray, make: Callable[[IntArray], object], n: int = 0
     ) -> None:
         names = {name: getattr(scene, name) for name in ("domain", "features", "n_features")}
         self.input, self.scene = scene, SimpleNamespace(**names)  # `make` renders, not the engine

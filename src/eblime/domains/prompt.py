@@ -173,7 +173,7 @@ def read_sources(
     return Sources(names=names, texts=texts, separator=separator)
 
 
-def _text_of(source: Mapping[str, Any]) -> Any:
+def _text_of(source: Mapping[str, object]) -> Any:
     """The text of an object with a "text", or of a message of a chat."""
     if "text" in source:
         return source["text"]
@@ -187,7 +187,6 @@ def _text_of(source: Mapping[str, Any]) -> Any:
 
 
 def _brief(text: str) -> str:
-    """The first words of a text, on one line."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
 

@@ -29,7 +29,7 @@ class Scan:
     unit: str | None = None
 
 
-def read_scan(source: Any, key: str | None = None) -> Scan:
+def read_scan(source: object, key: str | None = None) -> Scan:
     """Read a volume from a file; an array is returned as it is.
 
     `key` names the array in a .npz, .mat or HDF5 file; None takes the only one that has three or
@@ -115,7 +115,6 @@ def read_npy(path: Path, key: str | None = None) -> Scan:
 
 
 def _read_tiff(path: Path, key: str | None) -> Scan:
-    """The pages of a TIFF file."""
     import tifffile  # comes with scikit-image
 
     with tifffile.TiffFile(path, _multifile=False) as file:
@@ -149,7 +148,6 @@ def read_mat(path: Path, key: str | None = None, axes: Axes = (3, 4)) -> Scan:
 
 
 def _read_hdf5(path: Path, key: str | None, axes: Axes = (3, 4)) -> Scan:
-    """An array of an HDF5 file."""
     found: dict[str, Any] = {}
     with import_extra("h5py", "volume").File(path, "r") as file:
         file.visititems(lambda name, entry: found.update({name: entry}))

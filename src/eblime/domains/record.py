@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = ["Command", "Domain", "Item", "Option"]
 
-Lazy = str | Callable[..., Any]  # a function, or "module:name"
+Lazy = str | Callable[..., object]  # a function, or "module:name"
 Use = Literal["explainer", "model", "inputs", "result", "run"]
 
 
@@ -45,7 +45,7 @@ class Item(NamedTuple):
 
     title: str
     stem: str
-    input: Any
+    input: object
     path: Path | None = None
 
     def read(self) -> Any:
@@ -116,7 +116,7 @@ class Option:
     names: str = ""
     used_by: Use = "explainer"
     setting: str | None = None
-    parse: Callable[[Any], Any] | None = None
+    parse: Callable[[Any], object] | None = None
     batch: bool = True
     commas: bool = False
 
@@ -186,7 +186,7 @@ class Command:
     batch_argument: str = ""
 
 
-def _accept_scene(scene: Any) -> None:
+def _accept_scene(scene: object) -> None:
     """Accept every scene; a domain with a lambda could not be sent to other processes."""
 
 
@@ -258,7 +258,7 @@ class Domain:
     name: str
     feature: str
     scene: type
-    read: Callable[..., Any] | None = None
+    read: Callable[..., object] | None = None
     explainer: Lazy | None = None
     design: Any = "bernoulli"
     kernel: Any = None
@@ -268,5 +268,4 @@ class Domain:
     command: Command | str | None = None
 
     def __repr__(self) -> str:
-        """Its name."""
         return f"Domain({self.name!r})"

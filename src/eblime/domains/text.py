@@ -24,7 +24,7 @@ from eblime._warn import warn_user
 from eblime.domains.record import Domain
 
 TOKENS = ("word", "sentence", "char")
-Tokens = str | re.Pattern[str] | Callable[[str], Any]
+Tokens = str | re.Pattern[str] | Callable[[str], object]
 Span = tuple[int, int]  # start and end of a token
 
 # Characters of scripts without spaces, and emoji, are one token each.
@@ -139,7 +139,6 @@ def _warn_unspaced(text: str, spans: Sequence[Span]) -> None:
 
 
 def _scene(text: str, spans: Sequence[Span], bag: bool, kind: str, hide: str) -> TextScene:
-    """Cut the text into pieces and assign the tokens to features."""
     starts = {start for start, _ in spans}
     bounds = sorted({0, len(text), *chain.from_iterable(spans)})
     pieces = [text[a:b] for a, b in pairwise(bounds)]

@@ -24,7 +24,7 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Asks = TypeVar("Asks", bound=Callable[..., Any])
+Asks = TypeVar("Asks", bound=Callable[..., object])
 
 
 class Question(TypedDict, total=False):
@@ -115,7 +115,6 @@ class BaseExplainer(ABC):
     loop: LoopSettings = field(init=False)  # made from the others by the constructor
 
     def __repr__(self) -> str:
-        """The model and the settings that differ from the defaults."""
         return short_repr(self)
 
     @property
@@ -124,7 +123,7 @@ class BaseExplainer(ABC):
         """Name of the domain whose inputs it explains."""
 
     @abstractmethod
-    def subject(self, x: Any) -> Subject:
+    def subject(self, x: object) -> Subject:
         """Read an input, so that it can be perturbed."""
 
     @property
@@ -132,11 +131,11 @@ class BaseExplainer(ABC):
         """The settings that explainers of other inputs do not have, by name."""
         return {e.name: getattr(self, e.name) for e in fields(self) if e.name not in _SHARED}
 
-    def input_of(self, entry: Any) -> Any:
+    def input_of(self, entry: object) -> Any:
         """The input in an entry of a run, such as the text in a row of a table."""
         return entry
 
-    def input_again(self, x: Any, explanation: Explanation) -> Any:
+    def input_again(self, x: object, explanation: Explanation) -> Any:
         """The input as it was explained, for another explanation of the same prediction."""
         return x
 
@@ -147,7 +146,7 @@ class BaseExplainer(ABC):
 
     @list_settings
     def explain(
-        self, x: Any, target: Target = None, rng: RNGLike = 0, **question: Unpack[Question]
+        self, x: object, target: Target = None, rng: RNGLike = 0, **question: Unpack[Question]
     ) -> Explanation:
         """Explain one output of the model for an input.
 
@@ -201,7 +200,7 @@ class BaseExplainer(ABC):
 
     @list_settings
     def explain_targets(
-        self, x: Any, targets: Targets = 3, rng: RNGLike = 0, **question: Unpack[Question]
+        self, x: object, targets: Targets = 3, rng: RNGLike = 0, **question: Unpack[Question]
     ) -> dict[int, Explanation]:
         """Explain several outputs of the model for an input, from one set of model calls.
 
@@ -245,7 +244,7 @@ class BaseExplainer(ABC):
         return engine.explain(settings, subject, wanted, rng, progress=shown)
 
     def prepare(
-        self, x: Any, targets: Any, settings: LoopSettings
+        self, x: object, targets: object, settings: LoopSettings
     ) -> tuple[LoopSettings, Subject, Any]:
         """Read the input; an explainer may adapt the settings and the targets to it."""
         if scores_of(targets, settings.labels):
@@ -255,11 +254,11 @@ class BaseExplainer(ABC):
             )
         return settings, self.subject(x), targets
 
-    def source_of(self, explanation: Explanation, x: Any) -> Source:
+    def source_of(self, explanation: Explanation, x: object) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""
         return engine.source_of(self.loop, self.subject(x), explanation)
 
-    def _normalise(self, **settings: Any) -> None:
+    def _normalise(self, **settings: object) -> None:
         """Replace settings by their normal form; only for constructors."""
         for name, value in settings.items():
             object.__setattr__(self, name, value)

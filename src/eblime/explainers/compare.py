@@ -24,7 +24,7 @@ from eblime.models.conversion import is_frame
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
-MethodSpec = Any  # a name, a `Method`, a pair of a method and its design, or a system
+MethodSpec = object  # a name, a `Method`, a pair of a method and its design, or a system
 _METHODS = ("eblime", "quadrature", "lime")  # by default
 _SHARED = ("n_masks", "design", "kernel")  # settings that may have several choices, besides `about`
 _LONGEST = 40  # characters of a choice
@@ -56,16 +56,16 @@ class Entry(NamedTuple):
 
 def compare(
     model: Any,
-    x: Any,
+    x: object,
     methods: Sequence[MethodSpec] | Mapping[str, MethodSpec] | None = None,
     *,
     explainer: Any = None,
     target: Target = None,
     rng: RNGLike = 0,
-    n_masks: Any = None,
-    design: Any = None,
+    n_masks: object = None,
+    design: object = None,
     cache: CacheLike = None,
-    **settings: Any,
+    **settings: object,
 ) -> Comparison:
     """Explain one prediction by several methods, or with several choices of a setting.
 
@@ -157,7 +157,7 @@ def compare_with(
     x: Any,
     methods: Sequence[MethodSpec] | Mapping[str, MethodSpec],
     *,
-    choices: Mapping[str, Mapping[str, Any]] | None = None,
+    choices: Mapping[str, Mapping[str, object]] | None = None,
     target: Target = None,
     rng: RNGLike = 0,
     cache: CacheLike = None,
@@ -211,7 +211,7 @@ def compare_with(
 
 
 def _others(
-    explainer: BaseExplainer, first: Entry, x: Any, varied: Mapping[str, Mapping[str, Any]]
+    explainer: BaseExplainer, first: Entry, x: object, varied: Mapping[str, Mapping[str, object]]
 ) -> dict[str, tuple[BaseExplainer, str]]:
     """For each choice but the first ones: the explainer that has it, and its setting.
 
@@ -232,8 +232,7 @@ def _others(
     return found
 
 
-def _choices(name: str, value: Any) -> dict[str, Any]:
-    """The choices of a setting by their names, which differ."""
+def _choices(name: str, value: Any) -> dict[str, object]:
     if not value:
         raise ValueError(f"`{name}` must not be an empty list of choices.")
     if isinstance(value, Mapping):
@@ -253,7 +252,7 @@ def _check_different(name: str, labels: Sequence[str]) -> None:
         )
 
 
-def _label(choice: Any, number: int) -> str:
+def _label(choice: object, number: int) -> str:
     """A choice in a few words; by its number if it has no short name."""
     if isinstance(choice, tuple) and len(choice) == 2 and isinstance(choice[1], Mapping):
         parameters = ", ".join(f"{key}={value}" for key, value in choice[1].items())
@@ -265,7 +264,9 @@ def _label(choice: Any, number: int) -> str:
     return " ".join(name.split()) if short else f"choice {number}"
 
 
-def explainer_class(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> Any:
+def explainer_class(
+    model: object, x: object, explainer: object, settings: Mapping[str, Any]
+) -> Any:
     """The class of the explainer that is given, or of the one for the input."""
     if isinstance(model, BaseExplainer):
         raise TypeError(
@@ -328,7 +329,7 @@ def _entry(spec: MethodSpec) -> Entry:
 
 def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Entries that share their masks, those first that need the scores of both ends."""
-    groups: dict[Any, list[Entry]] = {}
+    groups: dict[object, list[Entry]] = {}
     for entry in entries:
         key = entry.design if isinstance(entry.design, str) else id(entry.design)
         groups.setdefault(key, []).append(entry)

@@ -65,7 +65,6 @@ class Explainer(BaseExplainer):
     about = ("settings",)
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         record = self.kind if isinstance(self.kind, Domain) else registry.find("domains", self.kind)
         if record.read is None:
             raise ValueError(
@@ -83,7 +82,7 @@ class Explainer(BaseExplainer):
         """Name of the domain."""
         return str(self.kind.name)
 
-    def subject(self, x: Any) -> Subject:
+    def subject(self, x: object) -> Subject:
         """Read an input, so that it can be perturbed."""
         found: Any = self.kind.read(x, **self.settings)
         subject: Subject = found if isinstance(found, Subject) else MaskedSubject(scene=found)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._warn import warn_user
 from eblime.domains.composite import Channels, Hide, Segmentation
@@ -67,7 +66,6 @@ class ImageExplainer(BaseExplainer):
     about = ("segmentation", "hide")
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
         self._make_loop()
 
@@ -95,7 +93,7 @@ class ImageExplainer(BaseExplainer):
         settings, scene = _with_scores(settings, subject.scene, scores)
         return settings, replace(subject, scene=scene), list(range(len(scores)))
 
-    def source_of(self, explanation: Explanation, x: Any) -> Source:
+    def source_of(self, explanation: Explanation, x: object) -> Source:
         """Where a loaded explanation of the image comes from; for `Explanation.more`."""
         scene: Any = explanation.scene
         targets = [restore_score(score) for score in scene.scores]
@@ -105,7 +103,7 @@ class ImageExplainer(BaseExplainer):
 
 def _with_scores(
     settings: LoopSettings, scene: Any, scores: Sequence[Score]
-) -> tuple[LoopSettings, Any]:
+) -> tuple[LoopSettings, object]:
     """Settings whose model returns the scores of boxes and regions, and the scene with them.
 
     The model is asked about the input once: its answer has the form of the output, and the boxes,
@@ -129,7 +127,7 @@ def _with_scores(
     return settings, replace(scene, scores=[*map(score_record, reader.scores)])
 
 
-def _warn_unscaled(model: Any, pixels: NDArray[Any]) -> None:
+def _warn_unscaled(model: object, pixels: np.ndarray) -> None:
     """Warn about an image that looks like 0 to 255 if the model, which scales only uint8 images."""
     if pixels.dtype in (np.uint8, bool):
         return

@@ -103,7 +103,6 @@ class PromptExplainer(BaseExplainer):
     max_masks = 2_000  # prompts cost time or money
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         check_template(self.prompt)
         if isinstance(self.sources, os.PathLike):
             self._normalise(sources=open_sources(Path(self.sources)))
@@ -130,7 +129,7 @@ class PromptExplainer(BaseExplainer):
     @list_settings
     def explain(
         self,
-        x: Any = None,
+        x: object = None,
         target: Target = None,
         rng: RNGLike = 0,
         *,
@@ -222,10 +221,9 @@ class PromptExplainer(BaseExplainer):
 
     @property
     def _is_language(self) -> bool:
-        """Whether the model is a language model, rather than a function."""
         return isinstance(self.model, AnswerScore)
 
-    def _row(self, x: Any, answer: str | None = None) -> Mapping[str, Any]:
+    def _row(self, x: object, answer: str | None = None) -> Mapping[str, object]:
         """The question, and what comes with it."""
         row = as_mapping(x)
         row = row if isinstance(row, Mapping) else {"question": x}
@@ -240,8 +238,7 @@ class PromptExplainer(BaseExplainer):
             if value is not None and not (isinstance(value, float) and np.isnan(value))
         }
 
-    def _sources(self, sources: Any) -> Any:
-        """The sources with their names."""
+    def _sources(self, sources: object) -> Any:
         return read_sources(sources, segmentation=self.segmentation, separator=self.separator)
 
     def _scene(self, row: Mapping[str, Any]) -> PromptScene:
@@ -282,7 +279,7 @@ def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
     return answer, caller.sent
 
 
-def _check_context(language: Any, scene: PromptScene) -> None:
+def _check_context(language: object, scene: PromptScene) -> None:
     """Refuse a prompt that is longer than the model can read."""
     count, limit = getattr(language, "count_tokens", None), getattr(language, "context", None)
     if count is None or limit is None:

@@ -72,7 +72,6 @@ class SignalExplainer(BaseExplainer):
     about = ("segmentation", "hide", "fade")
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         sides = "(T,) or (C, T),"
         check_cut(self.segmentation, self.hide, SEGMENTATIONS, HIDES, sides, (1, 2))
         check_count("fade", self.fade, minimum=0)

@@ -74,7 +74,6 @@ class TabularExplainer(BaseExplainer):
     about = ("rows_per_mask",)
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings; read the background and keep some of its rows."""
         check_count("rows_per_mask", self.rows_per_mask)
         table = as_table(self.background, self.names)  # a copy
         self._normalise(background=table.native)

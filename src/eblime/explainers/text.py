@@ -56,12 +56,11 @@ class TextExplainer(BaseExplainer):
     about = ("tokens", "bag", "hide")
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         check_text("hide", self.hide)
         as_finder(self.tokens)
         self._make_loop()
 
-    def input_of(self, entry: Any) -> Any:
+    def input_of(self, entry: object) -> Any:
         """The text itself, or the column "text" of a row."""
         row = as_mapping(entry)
         if not isinstance(row, Mapping):  # a text; all else is refused when it is read

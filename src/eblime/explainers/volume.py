@@ -69,7 +69,6 @@ class VolumeExplainer(BaseExplainer):
     endings: ClassVar[tuple[str, ...]] = VOLUME_ENDINGS  # of the files of a run
 
     def __post_init__(self) -> None:
-        """Check and normalise the settings."""
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
         check_spacing(self.spacing)
         check_text("unit", self.unit)

@@ -173,7 +173,6 @@ def side_by_side(
 
 
 def _finish(drawn: Axes, explanation: Explanation) -> Axes:
-    """Set the title and remove what is not needed."""
     title(drawn, explanation)
     clean(drawn)
     return drawn

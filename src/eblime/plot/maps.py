@@ -97,7 +97,7 @@ def importance_map(
         values, title, ends, label = _numbers_of(post, of, top)
         drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
         shown = np.ma.masked_invalid(values[drawing.labels])
-        scale: Any = diverging() if of in ("mean", "sign") else "viridis"
+        scale: object = diverging() if of in ("mean", "sign") else "viridis"
         field = drawing.show(drawn, shown, cmap=scale, vmin=ends[0], vmax=ends[1], alpha=0.72)
         drawing.show(drawn, drawing.edges())
         drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=label)
@@ -129,7 +129,7 @@ def _numbers_of(
 
 
 def overlay(
-    drawn: Axes, drawing: Canvas, shares: FloatArray, top: IntArray, **settings: Any
+    drawn: Axes, drawing: Canvas, shares: FloatArray, top: IntArray, **settings: object
 ) -> None:
     """Draw the photo in faded grey, and on it some superpixels in the colour of their share."""
     grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
@@ -261,7 +261,7 @@ class Canvas:
         edges[1:] |= self.labels[1:] != self.labels[:-1]
         return np.asarray(edges[..., None] * np.array([1, 1, 1, 0.6]))
 
-    def reduce(self, pixels: NDArray[Any]) -> NDArray[Any]:
+    def reduce(self, pixels: np.ndarray) -> np.ndarray:
         """An array of the image's size at the resolution of the canvas."""
         rows, columns = self.photo.shape[:2]
         down, across = self.height // rows, self.width // columns

@@ -154,7 +154,6 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
 
 
 def _rows(run: Run, label: str | None) -> pd.DataFrame:
-    """The rows of a run over a table, of one output if it is named."""
     rows = run.frame(_COLUMNS)
     if not rows["value"].notna().any():
         raise TypeError("This plot needs a run over a table; this run has no values of columns.")
@@ -174,7 +173,6 @@ def _axis_name(run: Run, rows: pd.DataFrame) -> str:
 
 
 def _thin(rows: pd.DataFrame) -> pd.DataFrame:
-    """At most 1,500 rows, spread evenly over the run."""
     return rows.iloc[:: -(-len(rows) // _MOST)]
 
 

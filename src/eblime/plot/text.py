@@ -69,12 +69,10 @@ def text_size(explanation: Explanation, columns: int = 72) -> tuple[float, float
 
 
 def _size(columns: int, lines: int) -> tuple[float, float]:
-    """The size in inches of that many columns and lines of monospaced text, with its title."""
     return 0.1 + _COLUMN * (columns + 1), 0.6 + 0.3 * lines
 
 
 def _room(ax: Axes) -> int:
-    """How many columns axes have room for."""
     return max(20, int(ax.bbox.width / ax.figure.dpi / _COLUMN))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -47,8 +46,7 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
     )
 
 
-def _table(post: Posterior, names: Sequence[str], noun: str, **parts: Any) -> str:
-    """The largest entries of a posterior, below the other parts of the template."""
+def _table(post: Posterior, names: Sequence[str], noun: str, **parts: object) -> str:
     order = post.order()[:_ROWS]
     mean = post.mean[order]
     low, high = np.minimum(mean, 0), np.maximum(mean, 0)
@@ -71,7 +69,6 @@ def _table(post: Posterior, names: Sequence[str], noun: str, **parts: Any) -> st
 
 
 def _comparison(comparison: Comparison) -> str:
-    """How far choices agree, or the most important features by every method, as HTML."""
     first, table = comparison[comparison.methods[0]], comparison.sensitivity_cells()
     if not comparison.settings:
         order = comparison.order()[:_ROWS]

@@ -109,8 +109,7 @@ def report(
     return page
 
 
-def _comparison(compared: Comparison, k: int) -> dict[str, Any]:
-    """What the template shows of a comparison: the picture, the table and its notes."""
+def _comparison(compared: Comparison, k: int) -> dict[str, object]:
     import base64
     import io
 
@@ -127,7 +126,6 @@ def _comparison(compared: Comparison, k: int) -> dict[str, Any]:
 
 
 def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
-    """What the template shows of one explanation."""
     post, order = explanation.posterior, explanation.posterior.order()
     names = explanation.features
     data = page_data(explanation, min(k, post.n_features))
@@ -155,7 +153,6 @@ def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
 
 
 def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
-    """The most likely classes with their probabilities, if the provenance has them."""
     stored = explanation.provenance.get("top_classes")
     found = []
     for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
@@ -187,9 +184,8 @@ def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
 
 
 def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
-    """The numbers of one posterior."""
     names = explanation.features
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "index": [int(j) for j in order],
         "name": [printable(names[j]) for j in order],
         "mean": _short(post.mean[order], 6),
@@ -242,7 +238,7 @@ def _densities(post: Posterior, start: FloatArray, end: FloatArray) -> list[list
     return [[int(v) for v in np.round(1000 * (column / column.max()))] for column in height.T]
 
 
-def _short(values: FloatArray, digits: int = 4) -> Any:
+def _short(values: FloatArray, digits: int = 4) -> object:
     """Nested lists of numbers with a few significant digits."""
     if values.ndim > 1:
         return [_short(row, digits) for row in values]
@@ -318,8 +314,7 @@ def _phrases(settings: object) -> str:
     return ", ".join(filter(None, (_phrase(str(name), settings[name]) for name in settings)))
 
 
-def _phrase(name: str, value: Any) -> str:
-    """One setting as a phrase."""
+def _phrase(name: str, value: object) -> str:
     text, inner = name.replace("_", " "), ""
     if isinstance(value, bool) or value is None:
         return "" if value is None else text if value else f"no {text}"
@@ -328,6 +323,6 @@ def _phrase(name: str, value: Any) -> str:
     return f"{text} {_number(value) or 'nothing'}" + (f" ({inner})" if inner else "")
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     """A number in four significant digits; other values unchanged."""
     return f"{value:.4g}" if isinstance(value, (int, float)) and abs(value) < 1e300 else str(value)

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eblime._text import printable
 from eblime._version import __version__
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-def render(template: str, **values: Any) -> Markup:
+def render(template: str, **values: object) -> Markup:
     """A template as HTML that other templates can include."""
     from markupsafe import Markup
 
@@ -29,7 +29,7 @@ def render_page(
     template: str,
     *,
     scripts: Sequence[str] = ("zoom.js", "download.js", "report.js"),
-    **values: Any,
+    **values: object,
 ) -> str:
     """A template that extends `page.html.j2`: style and script are inside the page.
 
@@ -67,7 +67,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _make_printable(value: Any) -> Any:
+def _make_printable(value: object) -> object:
     """A value of a template without control characters; HTML is returned unchanged."""
     from markupsafe import Markup
 
@@ -75,7 +75,6 @@ def _make_printable(value: Any) -> Any:
 
 
 def _asset(name: str) -> str:
-    """A file of the package's `assets` folder."""
     return resources.files("eblime.reporting").joinpath("assets", name).read_text(encoding="utf8")
 
 
@@ -84,11 +83,11 @@ def _digest(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def weights_page(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> str:
+def weights_page(weights: Mapping[str, Sequence[tuple[object, float]]]) -> str:
     """A self-contained page: for each label the features and their weights."""
     return render_page("weights_page.html.j2", scripts=(), heading="Explanation", weights=weights)
 
 
-def weights_fragment(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> str:
+def weights_fragment(weights: Mapping[str, Sequence[tuple[object, float]]]) -> str:
     """The same for a notebook."""
     return str(render("weights.html.j2", weights=weights))

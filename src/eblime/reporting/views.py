@@ -11,7 +11,6 @@ import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime import registry
 from eblime._text import printable
@@ -117,8 +116,7 @@ def volume_view(explanation: Explanation) -> Markup:
     )
 
 
-def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, Any]:
-    """A slice or projection for the page: small, so that many fit."""
+def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, object]:
     return _layers(explanation, canvas.photo, canvas.labels, _SLICE, _SLICE)
 
 
@@ -243,8 +241,7 @@ def _lines(piece: str) -> Markup:
     return Markup("\n").join(printable(line) for line in lines)
 
 
-def _resize(labels: NDArray[Any], rows: int, columns: int) -> NDArray[Any]:
-    """Labels at another resolution: each the nearest label."""
+def _resize(labels: np.ndarray, rows: int, columns: int) -> np.ndarray:
     height, width = labels.shape
     down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)
     across = ((np.arange(max(columns, 1)) + 0.5) * width / max(columns, 1)).astype(np.intp)
@@ -257,7 +254,6 @@ def _photo_uri(photo: FloatArray, longest: int) -> str:
 
 
 def _data_uri(photo: FloatArray, longest: int, *, quality: int | None) -> str:
-    """A photo as a data URI: JPEG of some quality, or PNG."""
     from PIL import Image
 
     image = Image.fromarray(np.round(255 * photo).astype(np.uint8))

@@ -21,7 +21,7 @@ PHOTO_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff
 _MOST_PIXELS = 100_000_000  # of a photo in a file, by its header
 
 
-def is_photo(source: Any) -> bool:
+def is_photo(source: object) -> bool:
     """Whether `source` is a path, an open file or a PIL image."""
     return isinstance(source, (str, os.PathLike)) or hasattr(source, "read") or _is_pil(source)
 
@@ -70,7 +70,7 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
 
 
 def read_photo(
-    source: Any,
+    source: object,
     size: tuple[int, int, int] | None = None,
     name: str | None = None,
     fit: str = "crop",
@@ -106,15 +106,13 @@ def photo_shape(source: Any) -> tuple[int, int]:
         return image.size if on_its_side else image.size[::-1]
 
 
-def _is_pil(source: Any) -> TypeGuard[Image.Image]:
-    """Whether an object is a PIL image."""
+def _is_pil(source: object) -> TypeGuard[Image.Image]:
     from PIL import Image
 
     return isinstance(source, Image.Image)
 
 
-def _name(source: Any) -> str:
-    """The name of a photo in error messages."""
+def _name(source: object) -> str:
     if isinstance(source, (str, os.PathLike)):
         return repr(os.fspath(source))
     found = getattr(source, "filename", None) or getattr(source, "name", None)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime import _field_checks as checks
 from eblime._types import FloatArray
@@ -96,7 +95,7 @@ class ImageScene(ArrayScene):
         return (block_means(pixels, factor) - low) / max(high - low, 1e-300)
 
 
-def slic(image: FloatArray, **params: Any) -> Labels:
+def slic(image: FloatArray, **params: object) -> Labels:
     """About 50 clusters by colour and position; scikit-image's `slic`.
 
     Compactness is relative to differences of colour in CIELAB, whose lightness is 0 to 100.
@@ -111,20 +110,20 @@ def slic(image: FloatArray, **params: Any) -> Labels:
     return run_algorithm("slic", image, start_label=0, channel_axis=-1, **settings)
 
 
-def quickshift(image: FloatArray, **params: Any) -> Labels:
+def quickshift(image: FloatArray, **params: object) -> Labels:
     """Modes of colour and position, with lime's parameters; scikit-image's `quickshift`."""
     settings = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
     return run_algorithm("quickshift", three_channels(image), **settings)
 
 
-def felzenszwalb(image: FloatArray, **params: Any) -> Labels:
+def felzenszwalb(image: FloatArray, **params: object) -> Labels:
     """Regions of similar colour; scikit-image's `felzenszwalb`."""
     smallest = max(1, image.shape[0] * image.shape[1] // 500)
     settings = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, **params}
     return run_algorithm("felzenszwalb", image, channel_axis=-1, **settings)
 
 
-def grid(image: NDArray[Any], *, rows: int = 7, columns: int = 7) -> Labels:
+def grid(image: np.ndarray, *, rows: int = 7, columns: int = 7) -> Labels:
     """Equal rectangles, 7 by 7 by default."""
     return even_blocks(image.shape[:2], (rows, columns))
 
@@ -146,19 +145,19 @@ SEGMENTER = Segmenter(
 )
 
 
-def three_channels(image: NDArray[Any]) -> NDArray[Any]:
+def three_channels(image: np.ndarray) -> np.ndarray:
     """Grey becomes RGB, as in lime; of more than three channels the first three are used."""
     return image[..., [0, 0, 0]] if image.shape[-1] < 3 else image[..., :3]
 
 
 def read_image(
-    image: Any, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
+    image: object, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
     return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
 
 
-def as_pixels(image: Any) -> NDArray[Any]:
+def as_pixels(image: object) -> np.ndarray:
     """The checked pixels of a path, an open file, a PIL image or an array."""
     is_array = isinstance(image, np.ndarray) or not is_photo(image)
     return SEGMENTER.read_numbers(image if is_array else open_photo(image), "a PIL image or a path")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._checks import check_names, check_number
 from eblime._types import FloatArray
@@ -37,7 +36,7 @@ class Recording:
 
 
 def read_recording(
-    source: Any, *, rate: float | None = None, channels: Sequence[str] | None = None
+    source: object, *, rate: float | None = None, channels: Sequence[str] | None = None
 ) -> Recording:
     """Read and check a signal; source and settings are those of `SignalExplainer`."""
     if isinstance(source, (str, os.PathLike)):
@@ -79,23 +78,21 @@ def _check_samples(signal: FloatArray) -> None:
         )
 
 
-def _read_array(source: Any) -> Recording:
-    """An array of one or two axes, or what can be converted to one."""
+def _read_array(source: object) -> Recording:
     values = as_numbers("signal", source, (1, 2), "(T,) or (C, T)", "a series, a frame or a path")
     samples = np.array(np.atleast_2d(values), dtype=np.float64)  # a copy: the explanation keeps it
     return Recording(signal=samples, channels=_numbers(len(samples)), flat=values.ndim == 1)
 
 
 def _numbers(count: int) -> list[str]:
-    """Names of channels that have none."""
     return [str(k) for k in range(count)]
 
 
-def _read_columns(source: Any) -> Recording | None:
+def _read_columns(source: object) -> Recording | None:
     """A series or a frame of any library that narwhals reads; None for other objects."""
     import narwhals as nw
 
-    native: Any = nw.from_native(source, pass_through=True, eager_only=True, allow_series=True)
+    native: object = nw.from_native(source, pass_through=True, eager_only=True, allow_series=True)
     if isinstance(native, nw.Series):
         names, series = [native.name or "0"], [native]
     elif isinstance(native, nw.DataFrame):
@@ -111,9 +108,9 @@ def _read_columns(source: Any) -> Recording | None:
 
 
 def _from_columns(
-    columns: dict[str, NDArray[Any]],
+    columns: dict[str, np.ndarray],
     owner: str,
-    index: NDArray[Any] | None = None,
+    index: np.ndarray | None = None,
     *,
     flat: bool = False,
 ) -> Recording:
@@ -140,7 +137,7 @@ def _from_columns(
     return _with_times(found, index, "", f"the index of {owner}")
 
 
-def _channel(values: NDArray[Any], place: str) -> FloatArray:
+def _channel(values: np.ndarray, place: str) -> FloatArray:
     """A column of real numbers; missing ones become NaN."""
     try:
         if values.dtype.kind in "cMmSU":
@@ -150,7 +147,7 @@ def _channel(values: NDArray[Any], place: str) -> FloatArray:
         raise TypeError(f"{place} must have real numbers; got dtype {values.dtype}.") from error
 
 
-def _with_times(found: Recording, stamps: NDArray[Any], unit: str, place: str) -> Recording:
+def _with_times(found: Recording, stamps: np.ndarray, unit: str, place: str) -> Recording:
     """A recording with its times: dates become seconds after the first one."""
     if stamps.dtype.kind == "O":
         try:
@@ -218,7 +215,7 @@ def _read_csv(path: Path) -> Recording:
     return replace(found, flat=len(found.signal) == 1)
 
 
-def _csv_column(texts: NDArray[Any]) -> NDArray[Any]:
+def _csv_column(texts: np.ndarray) -> np.ndarray:
     """Cells as numbers, empty ones as NaN; else as dates, or as texts."""
     for found, dtype in ((np.where(texts == "", "nan", texts), "f8"), (texts, "datetime64[ns]")):
         try:

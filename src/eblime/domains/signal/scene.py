@@ -28,7 +28,7 @@ from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
 
-Hide = str | float | NDArray[Any] | Callable[[FloatArray], Any]
+Hide = str | float | np.ndarray | Callable[[FloatArray], Any]
 HIDES = ("bridge", "mean", "zero", "noise")
 _LONGEST = 2000  # points of the copy in which changes are looked for
 _UNEVEN = 0.01  # of a step between samples, which bands allow
@@ -348,7 +348,7 @@ def bands(
     return np.stack([ends[:-1], ends[1:]], axis=1)
 
 
-SEGMENTATIONS: dict[str, Callable[..., Any]] = {
+SEGMENTATIONS: dict[str, Callable[..., object]] = {
     "windows": windows,
     "changes": changes,
     "channels": channels,
@@ -358,7 +358,7 @@ SEGMENTATIONS: dict[str, Callable[..., Any]] = {
 
 
 def read_signal(
-    source: Any,
+    source: object,
     *,
     segmentation: Segmentation,
     hide: Hide,
@@ -427,7 +427,6 @@ def _bridges(signal: FloatArray, labels: Labels) -> FloatArray:
 
 
 def _means(signal: FloatArray, labels: Labels) -> FloatArray:
-    """The mean of each feature in each channel."""
     p = int(labels.max()) + 1
     keys = labels + np.arange(len(signal))[:, None] * p
     counts = np.bincount(keys.ravel())

@@ -32,16 +32,16 @@ class Column(NamedTuple):
     name: str
     kind: str  # "number", "time" or "category"
     kinds: set[str]  # of its values, in words; empty if they have others
-    levels: frozenset[Any]  # its categories; none for numbers and times
-    constant: tuple[Any, ...]  # the value of all rows; () if they differ
+    levels: frozenset[object]  # its categories; none for numbers and times
+    constant: tuple[object, ...]  # the value of all rows; () if they differ
 
-    def key(self, value: Any) -> Any:
+    def key(self, value: object) -> Any:
         """What equal values have in common; None for missing ones."""
         if is_missing(value):
             return None
         return python_value(value) if self.kind == "category" else as_number(value)
 
-    def label(self, value: Any) -> str:
+    def label(self, value: object) -> str:
         """The column with its value in words."""
         known = self.key(value)
         if known is None:
@@ -59,7 +59,7 @@ class Background:
     columns: Sequence[Column]
     features: Sequence[tuple[str, Sequence[int]]]  # names and columns, hidden together
 
-    def fixed(self, row: Sequence[Any]) -> BoolArray:
+    def fixed(self, row: Sequence[object]) -> BoolArray:
         """Which features are the same in all rows and in this one, (p,)."""
         same = [column.constant == (column.key(row[c]),) for c, column in enumerate(self.columns)]
         found = np.array([all(same[c] for c in columns) for _, columns in self.features])
@@ -70,7 +70,7 @@ class Background:
             )
         return found
 
-    def scene(self, row: Sequence[Any]) -> TableScene:
+    def scene(self, row: Sequence[object]) -> TableScene:
         """The features of a row in words."""
         return TableScene(
             features=[self._label(*feature, row) for feature in self.features],
@@ -78,7 +78,7 @@ class Background:
             values=[", ".join(_text(row[c]) for c in columns) for _, columns in self.features],
         )
 
-    def _label(self, name: str, columns: Sequence[int], row: Sequence[Any]) -> str:
+    def _label(self, name: str, columns: Sequence[int], row: Sequence[object]) -> str:
         """A readable name; of dummy variables only the names of those that are 1."""
         found = [self.columns[c].label(row[c]) for c in columns]
         if len(found) == 1:
@@ -122,7 +122,6 @@ def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]
 
 
 def _read_column(name: str, cells: Cells) -> Column:
-    """What is known about the values of a column."""
     values = cells.values
     if cells.kind == "category":
         levels = set()
@@ -171,7 +170,6 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
 
 
 def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[tuple[str, list[int]]]:
-    """Groups and single columns, in their order of appearance."""
     members: dict[Any, list[int]] = {}
     for c, name in enumerate(names):
         members.setdefault(group_of.get(name, c), []).append(c)
@@ -179,7 +177,6 @@ def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[tuple[s
 
 
 def _text(value: Any) -> str:
-    """A value with all its digits."""
     if is_missing(value):
         return "missing"
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))

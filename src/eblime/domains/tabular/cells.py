@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._types import FloatArray
 
@@ -21,11 +20,11 @@ _MAX_EXACT = 12  # characters of a number that is not rounded
 class Cells(NamedTuple):
     """The values of a column and what they are."""
 
-    values: NDArray[Any]  # (n,) floats for numbers and times, objects for categories
+    values: np.ndarray  # (n,) floats for numbers and times, objects for categories
     kind: Literal["number", "time", "category"]
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value is None, NaN, NaT or pandas' NA."""
     if value is None:
         return True
@@ -35,12 +34,12 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def is_time(value: Any) -> bool:
+def is_time(value: object) -> bool:
     """Whether a value is a date or a date with a time, of Python, NumPy or pandas."""
     return isinstance(value, (date, np.datetime64))  # a datetime is a date
 
 
-def kinds_of(value: Any) -> tuple[str, ...]:
+def kinds_of(value: object) -> tuple[str, ...]:
     """What a value is, in words; nothing for other kinds, such as periods and intervals."""
     if isinstance(value, (bool, np.bool_)):
         return "True or False", "a number"
@@ -59,20 +58,20 @@ def as_number(value: Any) -> float:
     return float(value)
 
 
-def microseconds(stamps: NDArray[Any]) -> FloatArray:
+def microseconds(stamps: np.ndarray) -> FloatArray:
     """Times as microseconds since 1970, missing ones as NaN."""
     known = stamps.astype("datetime64[us]")
     return np.where(np.isnat(known), np.nan, known.astype(np.int64).astype(np.float64))
 
 
-def python_value(value: Any) -> Any:
+def python_value(value: object) -> Any:
     """A NumPy scalar as the Python value that compares and prints like it; others unchanged."""
     if isinstance(value, np.datetime64) and isinstance(value.item(), int):  # in nanoseconds
         value = value.astype("datetime64[us]")
     return value.item() if isinstance(value, np.generic) else value
 
 
-def read_objects(values: NDArray[Any]) -> Cells:
+def read_objects(values: np.ndarray) -> Cells:
     """A column of objects: floats if it holds only numbers or only times, otherwise categories.
 
     Missing values may be among them.

@@ -60,7 +60,7 @@ class RowScene:
         return MeanBatch(inputs=self.table.mix(rows, by_column[mask]), sizes=sizes)
 
 
-def open_row(row: Any, background: Background) -> MaskedSubject:
+def open_row(row: object, background: Background) -> MaskedSubject:
     """Read and check a row, and find its features.
 
     A feature is fixed if it has the row's value in all rows of the background. The loop gets the
@@ -89,7 +89,7 @@ def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -
     return open_row(dense[columns], prepare(table.select(columns), group_of, rows, warn=False))
 
 
-def _read_row(row: Any, background: Background) -> list[Any]:
+def _read_row(row: object, background: Background) -> list[object]:
     """The values of a row in the order of the background's columns, checked.
 
     If the background is an array, labels count only if they are the column names; otherwise the
@@ -122,8 +122,7 @@ def as_mapping(row: Any) -> Any:
     return {str(name): series.to_list()[0] for name, series in columns}
 
 
-def _by_name(row: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
-    """The values of a row with labels."""
+def _by_name(row: Mapping[object, object], names: Sequence[str]) -> list[object]:
     known = {str(name): value for name, value in row.items()}
     absent = [name for name in names if name not in known]
     if absent:
@@ -135,8 +134,7 @@ def _by_name(row: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
     return [known[name] for name in names]
 
 
-def _in_order(row: Any, n_columns: int) -> list[Any]:
-    """The values of a row without labels."""
+def _in_order(row: object, n_columns: int) -> list[object]:
     if isinstance(row, (str, bytes)) or not isinstance(row, Sized):
         raise TypeError(
             "`row` must be a dictionary, a series, a frame of one row or a sequence; "
@@ -151,7 +149,7 @@ def _in_order(row: Any, n_columns: int) -> list[Any]:
     return values
 
 
-def _read_value(column: Column, value: Any) -> Any:
+def _read_value(column: Column, value: Any) -> object:
     """A value of the row; refused if it is of another kind than those of its column.
 
     Missing values and new categories are allowed: the model decides whether it accepts them. A

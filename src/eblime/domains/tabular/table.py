@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from eblime._checks import check_names
@@ -30,7 +29,7 @@ from eblime.domains.tabular.cells import (
 class ArrayTable:
     """A NumPy array, one column per feature, or some columns of a sparse matrix."""
 
-    native: NDArray[Any]  # (n, d)
+    native: np.ndarray  # (n, d)
     names: Sequence[str]
     places: IntArray | None = None  # of the columns in the sparse matrix; the others are zero
     width: int = 0  # number of columns of the sparse matrix
@@ -42,7 +41,7 @@ class ArrayTable:
             return Cells(values.astype(np.float64), "number")
         return read_objects(values.astype(object))
 
-    def append_row(self, row: Sequence[Any]) -> ArrayTable:
+    def append_row(self, row: Sequence[object]) -> ArrayTable:
         """The array with one more row; of floats if whole numbers get a row with fractions."""
         dtype = self.native.dtype
         last = np.empty(len(row), dtype=object)
@@ -75,7 +74,7 @@ class ArrayTable:
             found[:, position] = new
         return self._finish(found)
 
-    def _finish(self, dense: NDArray[Any]) -> Any:
+    def _finish(self, dense: np.ndarray) -> object:
         """Rows as the model gets them: of a sparse matrix with all columns."""
         if self.places is None:
             return dense
@@ -114,7 +113,7 @@ class FrameTable:
         named = dtype in (nw.String, nw.Boolean, nw.Categorical, nw.Enum)
         return Cells(objects, "category") if named else read_objects(objects)
 
-    def append_row(self, row: Sequence[Any]) -> FrameTable:
+    def append_row(self, row: Sequence[object]) -> FrameTable:
         """The frame with one more row; columns keep their dtypes if the values fit them."""
         import narwhals as nw
 
@@ -176,7 +175,6 @@ class FrameTable:
 
     @property
     def _frame(self) -> Any:
-        """The frame as narwhals has it."""
         import narwhals as nw
 
         return nw.from_native(self.native, eager_only=True)
@@ -255,7 +253,7 @@ def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTa
     return found
 
 
-def _read_frame(table: Any) -> tuple[Any, list[str]]:
+def _read_frame(table: Any) -> tuple[object, list[str]]:
     """A copy of a data frame, and its column names."""
     import narwhals as nw
 
@@ -271,7 +269,7 @@ def _read_frame(table: Any) -> tuple[Any, list[str]]:
     return copied.to_native(), frame.columns
 
 
-def _mix(table: NDArray[Any], rows: IntArray, own: BoolArray) -> NDArray[Any]:
+def _mix(table: np.ndarray, rows: IntArray, own: BoolArray) -> np.ndarray:
     """Rows of an array by number, with the values of its last row where `own` says so."""
     found = table.take(rows, axis=0)
     np.copyto(found, table[-1], where=own)
@@ -321,7 +319,7 @@ def _one_value(name: str, column: Any, value: Any) -> Any:
     return one if one.dtype.is_numeric() else one.cast(nw.Float64)
 
 
-def _read_array(table: Any) -> NDArray[Any]:
+def _read_array(table: object) -> np.ndarray:
     """A copy of an array, or of lists of rows."""
     if isinstance(table, np.ma.MaskedArray):
         table = np.ma.filled(table.astype(np.float64), np.nan)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats
@@ -73,7 +72,7 @@ class VolumeScene(ArrayScene):
         return columns
 
 
-def slic(volume: FloatArray, **params: Any) -> Labels:
+def slic(volume: FloatArray, **params: object) -> Labels:
     """About 50 clusters by value and position; scikit-image's `slic` in three dimensions.
 
     Compactness is relative to differences of 100, as for the lightness of images.
@@ -84,7 +83,7 @@ def slic(volume: FloatArray, **params: Any) -> Labels:
     return run_algorithm("slic", volume, start_label=0, channel_axis=-1, **settings)
 
 
-def blocks(volume: NDArray[Any], n: int | Sequence[int] | None = None) -> Labels:
+def blocks(volume: np.ndarray, n: int | Sequence[int] | None = None) -> Labels:
     """Equal blocks: n along each axis, or one number per axis; four where there is room."""
     return even_blocks(volume.shape[:-1], block_counts(volume.shape[:-1], n))
 
@@ -114,7 +113,7 @@ SEGMENTER = Segmenter(
 
 
 def read_volume(
-    volume: Any,
+    volume: object,
     *,
     segmentation: Segmentation,
     hide: Hide,
