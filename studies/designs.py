@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> None:
     every = [n for n in registry.names("designs") if n not in ("sizes", "exhaustive", "adaptive")]
     for kind, title, designs in (
         ("p13", "p = 11 to 13", every),
-        ("p40", "p = 28 to 45", ["bernoulli", "paired"]),
-        ("texts", "texts, p = 14", ["sizes", "bernoulli", "paired", "stratified"]),
+        ("p40", "p = 28 to 45", ["bernoulli", "paired", "orthogonal"]),
+        ("texts", "texts, p = 14", ["sizes", "bernoulli", "paired", "orthogonal"]),
     ):
         rows = run_study(
             design_rows,

@@ -13,7 +13,7 @@ standardised random masks and scores per token, as in `context-cite`), this prin
   drops if the one and the three highest sources are left out (12 sources).
 
 Then the calls until `TopK(1)` is certain, all questions and those whose most important source is
-one that was planted, and how often it is wrong. For 20 sources the design "screening" chooses among
+one that was planted, and how often it is wrong. For 20 sources the design "orthogonal" chooses among
 the stored pairs those that balance the sources best, which is not quite as balanced.
 
     EBLIME_TABLES=... python -m studies prompts    # a minute
@@ -37,14 +37,14 @@ from sklearn.preprocessing import StandardScaler
 import eblime
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Proposal
-from eblime.designs import bernoulli, exhaustive, paired, screening
+from eblime.designs import bernoulli, exhaustive, orthogonal, paired
 from studies.data.stored import answers_file
 from studies.runner import positive
 from studies.tables import frame_table
 
 CALLS = (16, 32, 64, 128)
 FRESH = 64
-DESIGNS: dict[str, Any] = {"screening": screening, "paired": paired, "bernoulli": bernoulli}
+DESIGNS: dict[str, Any] = {"orthogonal": orthogonal, "paired": paired, "bernoulli": bernoulli}
 PER_SOURCE = 400  # stored pairs that compete for the next place
 
 
@@ -94,7 +94,7 @@ class Question:
             drawn: Any = DESIGNS[name](rng, n, p)
             weights = getattr(drawn, "sampling_weights", None)
             return self.rows(getattr(drawn, "masks", drawn)), weights
-        if name == "bernoulli" or (name == "screening" and n < 1.5 * p):
+        if name == "bernoulli" or (name == "orthogonal" and n < 1.5 * p):
             pool = 1 + rng.permutation(count - 1)
             chosen = pool[: n - 1] if name == "bernoulli" else balanced(self.masks, pool, n - 1)
             return np.concatenate([[0], chosen]), None
@@ -231,7 +231,7 @@ def stop_row(question: Question, repeat: int) -> dict[str, Any]:
     def score(prompts: list[str]) -> list[float]:
         return [known[np.array([name in prompt for name in names]).tobytes()] for prompt in prompts]
 
-    design: Any = screening if p == 12 else StoredPairs(question)
+    design: Any = orthogonal if p == 12 else StoredPairs(question)
     explainer = eblime.PromptExplainer(score, names, "{sources}", design=design)
     e = explainer.explain(until=eblime.TopK(1), rng=repeat)
     return {
@@ -243,20 +243,20 @@ def stop_row(question: Question, repeat: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class StoredPairs:
-    """Balanced masks among the stored ones, in the order and with the rounds of `screening`."""
+    """Balanced masks among the stored ones, in the order and with the rounds of `orthogonal`."""
 
     question: Question
     keeps_order = True
 
     def __call__(self, rng: np.random.Generator, n_masks: int, p: int) -> Any:
         """As many masks as there are, and their weights."""
-        asked, weights = self.question.ask("screening", rng, min(n_masks, 1000))
+        asked, weights = self.question.ask("orthogonal", rng, min(n_masks, 1000))
         masks = self.question.masks[asked]
         return Proposal(masks=masks, sampling_weights=weights)
 
     def first_look(self, p: int) -> int | None:
-        """As for `screening`."""
-        found: int | None = screening.first_look(p)  # type: ignore[attr-defined]
+        """As for `orthogonal`."""
+        found: int | None = orthogonal.first_look(p)  # type: ignore[attr-defined]
         return found
 
 

@@ -76,7 +76,7 @@ def explanations() -> Iterator[tuple[str, eblime.Explanation]]:
         "image-lime": {"method": "lime"},
         "image-ridge": {"method": "eblime-ridge"},
         "image-bernoulli": {"design": "bernoulli"},
-        "image-stratified": {"design": "stratified"},
+        "image-paired": {"design": "paired"},
         "image-leverage": {"design": "leverage"},
         "image-cosine": {"kernel": "cosine"},
         "image-blur": {"hide": "blur"},

@@ -110,8 +110,8 @@ def test_all_masks_are_scored_if_they_are_few():
 
     assert len(e.masks) == 16
     assert e.exhaustive
-    assert "no sampling error is left" in str(e)
-    assert "sampling error" not in str(explain())
+    assert "the importances are exact" in str(e)
+    assert "exact" not in str(explain())
 
 
 def test_progress_is_reported(capsys):

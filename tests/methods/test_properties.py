@@ -111,8 +111,9 @@ def test_repeating_masks_equals_weighing_them(seed, shape, lam):
     """At a fixed lambda, seeing a mask twice or three times is the mean of weighing it so."""
     rng, masks, scores, _ = made(seed, shape)
     times = rng.integers(1, 4, size=len(scores))
-    repeated = eblime.fit(np.repeat(masks, times, axis=0), np.repeat(scores, times), method=COMMON)
-    weighed = eblime.fit(masks, scores, times, COMMON)
+    method = eblime.EBLIME(local=False, finite=False)
+    repeated = eblime.fit(np.repeat(masks, times, axis=0), np.repeat(scores, times), method=method)
+    weighed = eblime.fit(masks, scores, times, method)
     means = [
         Mixture(
             basis=post.law.basis,

@@ -17,10 +17,10 @@ def classes(x):
     return np.stack([1 - high, high], axis=1)
 
 
-def explainer(method="eblime"):
+def explainer(method="eblime", n_masks=60):
     """An explainer of rows."""
     return eblime.TabularExplainer(
-        classes, ROWS, names=["a", "b", "c"], n_masks=60, method=method, labels=["no", "yes"]
+        classes, ROWS, names=["a", "b", "c"], n_masks=n_masks, method=method, labels=["no", "yes"]
     )
 
 
@@ -58,7 +58,7 @@ def test_rows_of_several_targets():
 def test_intervals_of_another_level_are_narrower():
     """`prob` is that of the bounds."""
     pytest.importorskip("shap")
-    found = [explainer().explain(row, target=1, rng=0) for row in ROWS[:2]]
+    found = [explainer(n_masks=6).explain(row, target=1, rng=0) for row in ROWS[:2]]
     wide, narrow = eblime.results.to_shap(found), eblime.results.to_shap(found, prob=0.5)
 
     assert (narrow.upper_bounds < wide.upper_bounds).all()

@@ -97,7 +97,7 @@ def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
 
 
 def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """All 2^p masks, whatever `n_masks` is: no sampling error is left.
+    """All 2^p masks, whatever `n_masks` is: the importances are exact.
 
     Row k shows feature j where bit j of k is set; the last row is the input.
 

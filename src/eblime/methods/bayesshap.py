@@ -10,13 +10,14 @@ import numpy as np
 from eblime._checks import check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.laws import PointValue
+from eblime.core.aliasing import are_distinct
+from eblime.core.laws import PointValue, normal_law
 from eblime.core.mixture import Mixture, NoiseVariance
 from eblime.core.pairs import find_pairs
 from eblime.kernels import shapley
 from eblime.methods.common import Regression, bayesian_posterior, regress
 from eblime.posterior import Posterior
-from eblime.protocols import ScalarLaw
+from eblime.protocols import Law, ScalarLaw
 
 _FLAT = 1e-9  # a ridge parameter that does not matter
 
@@ -115,7 +116,10 @@ class BayesSHAP:
         contrasts = replace(answers, masks=masks @ basis, scores=left, weights=inside)
         [problem] = regress([contrasts], flat=False)
         mixture = self._mixture(masks, problem)
-        law = replace(mixture, matrix=basis, offset=np.full(p, share))
+        law: Law = replace(mixture, matrix=basis, offset=np.full(p, share))
+        drawn = answers.noisy or answers.sampling is not None or self.ridge is not None
+        if len(masks) == 2.0**p and not drawn and are_distinct(masks):  # the Shapley values
+            law = normal_law(law.mean, np.zeros((p, p)))
         extras: dict[str, ScalarLaw] = {
             "lam": mixture.lam,
             "sigma2": NoiseVariance(mixture=mixture),

@@ -25,7 +25,7 @@ from eblime.core.fit_quality import is_constant, leave_one_out, power_of_two
 from eblime.core.laws import PointValue, normal_law
 from eblime.core.pairs import find_pairs
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
-from eblime.methods.common import LINEAR_FIT, held_out, regress
+from eblime.methods.common import LINEAR_FIT, held_out, regress, with_population
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 
@@ -132,9 +132,10 @@ class BayLIME:
             estimand=f"{LINEAR_FIT}free intercept",
             extras=extras,
         )
-        return replace(
-            posterior,
-            held_out=held_out(scaled, partial(_errors, centre, scales, ratio)),
+        errors = partial(_errors, centre, scales, ratio)
+        [problem] = regress([answers], flat=True)
+        return with_population(
+            replace(posterior, held_out=held_out(scaled, errors)), problem, finite=False
         )
 
     def _moments(

@@ -20,6 +20,7 @@ from eblime.core.fit_quality import (
     leave_one_out,
     score_range,
     share_of_others,
+    weighted_r2,
     without_each,
 )
 from eblime.core.lam import Evidence, LambdaLaw
@@ -348,7 +349,8 @@ def with_population(posterior: Posterior, problem: Regression, *, finite: bool =
     uneven = answers.noisy or answers.sampling is not None
     if uneven or not problem.response.unit or not (finite or answers.original is not None):
         return posterior
-    population = find_population(answers.masks, answers.weights, flat=spectrum.flat)
+    free = spectrum.flat or len(spectrum.basis) > answers.n_features  # or penalised, by very little
+    population = find_population(answers.masks, answers.weights, flat=free)
     if population is None or not (finite or population.complete):
         return posterior
     p, known = len(law.mean), isinstance(law, PointMass) or population.complete
@@ -356,17 +358,20 @@ def with_population(posterior: Posterior, problem: Regression, *, finite: bool =
         return posterior
     cov, sigma2 = (np.zeros((p, p)), 0.0) if known else (law.cov, posterior.sigma2.mean)
     mean, variance = population.moments(answers.scores, law.mean, cov, sigma2)
-    if population.complete:
-        posterior = replace(posterior, held_out=posterior.r2)  # nothing is held out
+    if not known:
+        assert isinstance(law, (LocalMixture, Mixture))
+        factors = np.sqrt(variance / np.diag(cov))
+        return replace(posterior, law=law.stretch(factors, mean - law.mean))
+    total = population.weights.sum() if free else np.inf
+    level = population.weights @ (answers.scores - answers.masks @ mean) / total
+    extras = {**posterior.extras, "intercept": PointValue(value=float(level))}
+    if population.complete:  # nothing is held out
+        missed = answers.scores - answers.masks @ mean - level
+        r2 = weighted_r2(answers.scores, answers.weights, missed)
+        posterior = replace(posterior, r2=r2, held_out=r2, extras=extras)
     if isinstance(law, PointMass):
-        return replace(posterior, law=replace(law, mean=mean))
-    if known:
-        centre = population.weights @ answers.masks / population.weights.sum()
-        level = problem.response.mean - float(centre @ mean) if spectrum.flat else 0.0
-        extras = {**posterior.extras, "intercept": PointValue(value=level)}
-        return replace(posterior, law=normal_law(mean, cov), extras=extras)
-    assert isinstance(law, (LocalMixture, Mixture))
-    return replace(posterior, law=law.stretch(np.sqrt(variance / np.diag(cov)), mean - law.mean))
+        return replace(posterior, law=replace(law, mean=mean), extras=extras)
+    return replace(posterior, law=normal_law(mean, cov))
 
 
 def point_posterior(name: str, problem: Regression, mixture: Mixture) -> Posterior:

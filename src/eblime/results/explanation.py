@@ -85,7 +85,7 @@ class Explanation:
     target: int  # column of the model's output
     label: str  # its name
     prediction: float  # the model's score for the input itself
-    exhaustive: bool  # all 2^p masks were used: no sampling error is left
+    exhaustive: bool  # all 2^p masks were used: the importances are exact
     provenance: Mapping[str, Any]  # settings, seed, versions, model calls, seconds
     generator: Mapping[str, Any] | None = None  # state of the generator before the fit
     source: Any = None  # model and input, to ask more; None after saving and loading

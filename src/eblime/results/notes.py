@@ -100,10 +100,10 @@ def notes(explanation: Explanation) -> list[str]:
             f"{np.sqrt(factor.mean):.1f} times as wide for it. More masks will narrow them."
         )
     if explanation.exhaustive:
-        exact = "the importances are exact."
-        if not quadrature:
-            exact = "no sampling error is left, and the intervals show only the lack of linear fit."
-        found.append(f"The model was asked about all {explanation.answers.n_masks} masks: {exact}")
+        found.append(
+            f"The model was asked about all {explanation.answers.n_masks} masks: the importances "
+            "are exact."
+        )
     return found
 
 
