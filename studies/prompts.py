@@ -13,7 +13,7 @@ standardised random masks and scores per token, as in `context-cite`), this prin
   drops if the one and the three highest sources are left out (12 sources).
 
 Then the calls until `TopK(1)` is certain, all questions and those whose most important source is
-one that was planted, and how often it is wrong. For 20 sources the design "orthogonal" chooses among
+one that was planted, and how often it is wrong. For 20 sources "orthogonal" chooses among
 the stored pairs those that balance the sources best, which is not quite as balanced.
 
     EBLIME_TABLES=... python -m studies prompts    # a minute

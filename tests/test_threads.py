@@ -125,7 +125,7 @@ WAYS = {
     "fit": lambda method, e: eblime.fit(e.masks, e.answers.scores, method=method),
     "refit": lambda method, e: e.refit(method),
     "held-out": lambda method, e: e.refit(method).posterior.r2_held_out,
-    "plot": lambda method, e: eblime.plot.convergence(e, method=method),
+    "plot": lambda method, e: eblime.plot.convergence(e.refit(method)),
 }
 
 

@@ -8,6 +8,7 @@ import shutil
 from contextlib import suppress
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from many import ROWS, part_file
@@ -234,6 +235,29 @@ def test_a_small_part_that_unpacks_to_too_much_is_refused(run, monkeypatch):
 
     with pytest.raises(ValueError, match=r"must unpack to at most .* it has 2000000 rows"):
         read_table(Location.of(run), run_id(run), name)
+
+
+def test_a_large_value_in_many_rows_is_refused(run):
+    """It is stored once, but takes memory in every row."""
+    part = part_file(run, 1)
+    table = pq.read_table(part).slice(0, 1).take([0] * 40)
+    part.unlink()
+    names = pa.array(["x" * (1 << 25)] * 40)
+    name = forge(run, table.set_column(1, "name", names), compression="zstd")
+
+    assert (run / name).stat().st_size < 1 << 20
+    with pytest.raises(ValueError, match=r"must unpack to at most .* it has 40 rows"):
+        read_table(Location.of(run), run_id(run), name)
+
+
+def test_an_old_pyarrow_is_refused(run, monkeypatch):
+    """Before version 14.0.1, reading a file could run code from it."""
+    monkeypatch.setattr("pyarrow.__version__", "14.0.0")
+    with pytest.raises(ImportError, match=r"Runs need pyarrow 14\.0\.1 or later, .* got 14\.0\.0"):
+        eblime.open_run(run).frame()
+    monkeypatch.setattr("pyarrow.__version__", "14.0.1")
+
+    assert len(eblime.open_run(run).frame()) > 0
 
 
 def test_a_flipped_bit_in_the_manifest_is_detected(run):

@@ -355,20 +355,27 @@ def write_part(folder: Location, run: str, part: int, rows: Rows) -> None:
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
     """A Parquet file in memory as an Arrow table.
 
-    A file that unpacks to much more than its own size is refused. A thread that still holds
-    `content` when Python ends would abort the process, so there is none.
+    A file that unpacks to much more than its own size is refused. It is read in pieces, as one
+    large value may be stored once and occur in every row. A thread that still holds `content` when
+    Python ends would abort the process, so there is none.
     """
     pa, pq = arrow()
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
     about, limit = file.metadata, _SPARE_BYTES + _EXPANSION * len(content)
-    packed = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
-    size = max(packed, 8 * about.num_rows * about.num_columns)
-    if size > limit:
-        raise ValueError(
-            f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it has "
-            f"{about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
-        )
-    return file.read(columns, use_threads=False)
+    packed = [about.row_group(k).total_byte_size for k in range(about.num_row_groups)]
+    size = max(sum(packed), 8 * about.num_rows * about.num_columns)
+    batches: list[Any] = []
+    pieces = file.iter_batches(max(1, limit // max([1, *packed])), None, columns, use_threads=False)
+    while size <= limit:
+        batch = next(pieces, None)
+        if batch is None:
+            return pa.Table.from_batches(batches)
+        batches.append(batch)
+        size = max(size, sum(each.nbytes for each in batches))
+    raise ValueError(
+        f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it has "
+        f"{about.num_rows} rows of {about.num_columns} columns, {size} bytes or more."
+    )
 
 
 def map_ahead(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -210,6 +211,11 @@ def arrow() -> tuple[Any, Any]:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Runs need pyarrow: pip install 'eblime[batch]'.") from error
+    if [int(number) for number in re.findall(r"\d+", pa.__version__)[:3]] < [14, 0, 1]:
+        raise ImportError(
+            f"Runs need pyarrow 14.0.1 or later, as earlier ones may run code from a file; got "
+            f"{pa.__version__}: pip install 'eblime[batch]'."
+        )
     return pa, pq
 
 
