@@ -1,8 +1,9 @@
 """Answers that are all known: photos of the stored tables and rows of tables, and their truth.
 
-A population has the answers for every mask of a photo with 11 to 13 superpixels ("p13"), for 5,000
-masks and their complements of a photo with 28 to 45 ("p40"), or for 20,000 perturbed rows around a
-row of a table. It is what a study draws masks from, so that nothing else is unknown.
+A population has the answers for every mask of a photo with 11 to 13 superpixels ("p13") or of a
+game, for 5,000 masks and their complements of a photo with 28 to 45 ("p40"), or for 20,000
+perturbed rows around a row of a table. It is what a study draws masks from, so that nothing else is
+unknown.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+import eblime
 from eblime.answers import Answers, Proposal
-from eblime.designs.masks import exhaustive
+from eblime.designs import exhaustive, orthogonal
 from eblime.kernels import ExponentialKernel
 from eblime.protocols import Design, Kernel
 from studies.binned import binned_rows
 from studies.data import sources
-from studies.data.stored import answers_file, stored_photos
+from studies.data.photos import photo_classifier
+from studies.data.stored import answers_file, stored_games, stored_photos
 from studies.data.tabular import boosted_trees, german
+from studies.games import AnswerTable, cached_answers
 from studies.runner import Task, run_study
 
 __all__ = [
@@ -30,12 +34,14 @@ __all__ = [
     "Population",
     "all_masks",
     "ask",
+    "asked",
     "best_fit",
     "count_inputs",
     "mask_numbers",
     "pairs_together",
     "population",
     "run_cases",
+    "truth_of",
 ]
 
 TITLES = {
@@ -45,8 +51,11 @@ TITLES = {
     "breast-cancer": "breast cancer, standardised, p = 30",
     "breast-cancer-raw": "breast cancer, as it is, p = 30",
     "sparse": "linear, 5 of p = 100",
+    "games": "games of shapiq, p = 12-16",
 }
 _ROWS = 20  # of each table
+_GAMES = 40
+_TRUTH = 1 << 15  # masks of an array that stand for all of them
 
 
 class Population(NamedTuple):
@@ -63,8 +72,8 @@ class Population(NamedTuple):
 
 def population(case: str, number: int) -> Population:
     """An input of a case; of photos in "p40", the masks come first and then their complements."""
-    if case == "p13":
-        scores = stored_photos()[number]
+    if case in ("p13", "games"):
+        scores = stored_photos()[number] if case == "p13" else _games()[number]
         masks = all_masks(scores)
         return Population(masks, scores, ExponentialKernel()(masks))
     if case == "p40":
@@ -83,6 +92,56 @@ def population(case: str, number: int) -> Population:
     return Population(masks, scores, ExponentialKernel()(masks))
 
 
+def asked(case: str, number: int, n: int, draw: int) -> Population:
+    """What an explainer asks about an input by default, n masks, with the answers.
+
+    Photos of "p40" ask the network, once for each draw.
+    """
+    rng = np.random.default_rng([number, draw])
+    if case in ("p13", "games"):
+        whole = population(case, number)
+        masks = orthogonal(rng, n, whole.masks.shape[1])
+        return whole.take(mask_numbers(masks))
+    if case == "p40":
+        return _asked_photo(number, n, draw)
+    model, data, rows, target = _table(case)
+    explainer = eblime.TabularExplainer(model, data, n_masks=n, method="lime", progress=False)
+    found = explainer.explain(rows[number], target=target, rng=rng).answers
+    return Population(found.masks, found.scores, found.weights)
+
+
+def truth_of(case: str, number: int) -> np.ndarray:
+    """The importances that `asked` estimates: the fit to all masks that are known, (p,).
+
+    For rows of tables, that is the fit to 32,768 masks of an array.
+    """
+    photo = case in ("p13", "p40", "games")
+    return best_fit(*(population(case, number) if photo else asked(case, number, _TRUTH, 1_000)))
+
+
+def _asked_photo(number: int, n: int, draw: int) -> Population:
+    """Answers of the network to orthogonal masks; they are kept in the cache folder."""
+    with np.load(answers_file("imagenet-p40.npz")) as stored:
+        image, labels, target = (stored[name][number] for name in ("images", "segments", "labels"))
+    masks = orthogonal(np.random.default_rng([number, draw]), n, int(labels.max()) + 1)
+
+    def ask_network() -> AnswerTable:
+        explainer = eblime.ImageExplainer(
+            photo_classifier(), segmentation=labels, hide=0, n_masks=n, design=lambda *_: masks
+        )
+        return AnswerTable(scores=explainer.explain(image, target=int(target)).scores)
+
+    identity = (image, labels, masks, "EfficientNet-Lite0")
+    scores = cached_answers("p40", f"{number}-{draw}", identity, ask_network).scores
+    return Population(masks, scores, ExponentialKernel()(masks))
+
+
+@lru_cache(maxsize=1)
+def _games() -> list[np.ndarray]:
+    """The first of the stored games that have at least 12 features."""
+    return [scores for scores in stored_games().values() if len(scores) >= 4096][:_GAMES]
+
+
 def pairs_together(case: str, whole: Population) -> Population:
     """A photo with each mask followed by its complement; of "p13", pair k has the mask of k."""
     rows = np.arange(len(whole.masks)).reshape(2, -1)
@@ -93,8 +152,8 @@ def pairs_together(case: str, whole: Population) -> Population:
 
 def count_inputs(case: str) -> int:
     """Number of inputs of a case."""
-    if case == "p13":
-        return len(stored_photos())
+    if case in ("p13", "games"):
+        return len(stored_photos()) if case == "p13" else len(_games())
     if case == "p40":
         with np.load(answers_file("imagenet-p40.npz")) as stored:
             return len(stored["names"])

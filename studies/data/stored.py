@@ -27,6 +27,7 @@ __all__ = ["FILES", "answers_file", "stored_games", "stored_photos"]
 FILES = {  # of a data set
     "stored-photos": "imagenet-p13.npz",
     "stored-games": "games-dev.npz",
+    "games": "games-dev.npz",
     "p13": "imagenet-p13.npz",
     "p40": "imagenet-p40.npz",
 }

@@ -16,6 +16,7 @@ import eblime.methods.common
 from eblime import EBLIME, LIME, BayesLIME
 from eblime.answers import Answers
 from eblime.core.fit_quality import leave_one_out
+from eblime.designs import orthogonal
 from eblime.laws import normal_law
 from eblime.methods.regression import fit_each
 from eblime.posterior import Posterior
@@ -91,6 +92,22 @@ def test_pairs_predict_new_masks_as_well_as_they_say(rng):
         gaps.append(post.r2_held_out - (1 - missed.var() / scores[100:].var()))
 
     assert abs(np.mean(gaps)) < 0.02 + 3 * np.std(gaps) / np.sqrt(len(gaps))
+
+
+def test_balanced_masks_are_not_thought_to_predict_worse(rng):
+    """Without one of its pairs an array is less balanced than the masks that were asked."""
+    gaps = []
+    for _ in range(30):
+        masks = np.concatenate([orthogonal(rng, 128, 24), rng.integers(0, 2, size=(2000, 24))])
+        sets = rng.permuted(np.tile(np.arange(24), (60, 1)), axis=1)[:, :3]
+        scores = np.prod(masks[:, sets], axis=2) @ rng.standard_normal(60)
+        scores += masks @ rng.standard_normal(24) / 2
+        post = eblime.fit(masks[:128], scores[:128])
+        missed = scores[128:] - masks[128:] @ post.mean
+        gaps.append(post.r2_held_out - (1 - missed.var() / scores[128:].var()))
+
+    assert abs(np.mean(gaps)) < 3 * np.std(gaps) / np.sqrt(len(gaps))
+    assert abs(np.mean(gaps)) < 0.05
 
 
 @pytest.mark.parametrize("intercept", ["flat", "none"])

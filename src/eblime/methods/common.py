@@ -298,7 +298,7 @@ def _leave_out(
     if pairs is not None:
         opens[pairs.first] = True  # its complement comes next
     total = np.linalg.norm(spectrum.root)
-    squares, start, step = np.zeros((p, p)), 0, max(_ROWS, _BLOCK // p)
+    own, squares, start, step = 0.0, np.zeros((p, p)), 0, max(_ROWS, _BLOCK // p)
     while start < n:
         stop = min(start + step, n)
         stop += int(opens[stop - 1])
@@ -322,7 +322,15 @@ def _leave_out(
         if pairs is not None:
             rows[first] += rows[first + 1]
             rows = np.delete(rows, first + 1, axis=0)
+            own += float(np.sum(1 - (free[first] + free[first + 1]) / 2 + cross))
         squares += rows.T @ rows
+    if pairs is not None and problem.aliased < 1:
+        fresh = float(np.mean(spectrum.root**2) * np.trace(exact)) / 2  # leverage of other masks
+        own = min(own / len(pairs.first), 1 - _MET)
+        kept = (1 - own) ** 2 * (1 + problem.aliased * fresh) / (1 - problem.aliased * own)
+        odd = (1 - np.sqrt(kept)) * (missed[pairs.first] - missed[pairs.second]) / 2
+        missed[pairs.first] -= odd
+        missed[pairs.second] += odd
     return missed, squares
 
 
