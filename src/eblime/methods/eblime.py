@@ -117,7 +117,7 @@ class EBLIME:
     >>> scores = masks @ [2.0, -1.0] + [0.1, -0.1, 0.0, 0.1, 0.0, -0.1]
     >>> post = eblime.fit(masks, scores, method=eblime.EBLIME())
     >>> post.mean.round(2), post.prob_positive().round(2)
-    (array([ 1.96, -0.95]), array([0.99, 0.03]))
+    (array([ 1.96, -0.95]), array([1.  , 0.01]))
     """
 
     a: float = 1e-6

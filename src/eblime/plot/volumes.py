@@ -162,7 +162,6 @@ def slices(
     >>> e = explainer.explain(np.ones((8, 8, 8)), rng=0)
     >>> print(eblime.plot.slices(e).get_title("left"))
     output: top 5
-    grey outline: the 95 % interval contains zero
     """
     cut = sections_of(explanation)
     first = int(explanation.posterior.order()[0])

@@ -58,7 +58,7 @@ class LarsStable(Rule):
     >>> text = "a good film with a bad end and a few nice songs in it for the young"
     >>> e = eblime.TextExplainer(count, method="lime").explain(text, until=LarsStable(2))
     >>> len(e.masks), e.provenance["reached"]
-    (96, True)
+    (32, True)
     """
 
     k: int

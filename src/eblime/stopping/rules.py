@@ -80,7 +80,7 @@ class TopK(Rule):
     >>> text = "a good film with a bad end and a few nice songs in it for the young"
     >>> e = eblime.TextExplainer(score).explain(text, until=eblime.TopK(1))
     >>> len(e.masks), e.provenance["reached"]
-    (64, True)
+    (32, True)
     """
 
     k: int
