@@ -88,7 +88,7 @@ def drive(
 
 def _has_large(sessions: Sequence[Session]) -> bool:
     """Whether some session has an input too large to share a call."""
-    return any(hasattr(session.state.subject.scene, "renderer") for session in sessions)
+    return any(hasattr(session.subject.scene, "renderer") for session in sessions)
 
 
 def _next_group(waiting: deque[Session]) -> list[Session]:
@@ -96,7 +96,7 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
     group: list[Session] = []
     total = 0
     for session in list(waiting):
-        question, calls = session.question, session.state.settings.calls
+        question, calls = session.question, session.settings.calls
         assert question is not None
         size = len(question.rows) + 1
         if group and total + size > min(calls.batch_size or _MAX_ROWS, question.neighbourhood.room):
@@ -137,15 +137,15 @@ def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException]
 
 def run(session: Session, progress: Progress = None) -> None:
     """Ask the model, which is opened once, until a session has all its answers."""
-    state, known = session.state, session.state.first.n_masks
+    known = session.first.n_masks
 
     def report(n: int) -> None:
-        done = session.state.first.n_masks - known + n
-        show(done, total=session.state.expected - known)
+        done = session.first.n_masks - known + n
+        show(done, total=session.expected - known)
 
     with (
-        progress_reporter(progress, state.expected, unit="mask", what="asking the model") as show,
-        open_model(state.settings, state.subject.scene, report) as model,
+        progress_reporter(progress, session.expected, unit="mask", what="asking the model") as show,
+        open_model(session.settings, session.subject.scene, report) as model,
     ):
         report(0)
         while session.question is not None:
@@ -158,10 +158,10 @@ def ask(sessions: Sequence[Session]) -> list[Reply]:
     Their numbers are the same either way: the score of a row must not depend on the other rows of
     its batch. Stored answers are not asked again. Each is asked alone if its calls are limited.
     """
-    settings = sessions[0].state.settings
+    settings = sessions[0].settings
     questions = [session.question for session in sessions if session.question is not None]
     if len(questions) == 1 or settings.calls.max_calls is not None:
-        scenes = [session.state.subject.scene for session in sessions]
+        scenes = [session.subject.scene for session in sessions]
         return [answer(settings, *pair) for pair in zip(scenes, questions, strict=True)]
     with open_cache(settings) as section_of:
         pending = [PendingReply(one, section_of(one.neighbourhood)) for one in questions]
