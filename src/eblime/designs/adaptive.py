@@ -18,7 +18,6 @@ from eblime.designs.masks import (
     distinct_pairs,
     exhaustive,
     fresh_pairs,
-    masks_of_sizes,
 )
 from eblime.methods.quadrature import MOST_MASKS, Quadrature
 from eblime.protocols import Method
@@ -113,9 +112,9 @@ def _draw_pairs(
     p = known.shape[1]
 
     def draw(count: int) -> FloatArray:
-        if by_size:
-            return masks_of_sizes(rng, rng.integers(0, p + 1, size=count), p)
-        return rng.integers(0, 2, size=(count, p)).astype(np.float64)
+        tosses, shown = rng.random((count, p)), rng.integers(0, p + 1, size=(count, 1))
+        ranks = tosses.argsort(axis=1).argsort(axis=1)
+        return np.where(ranks < shown if by_size else tosses < 0.5, 1.0, 0.0)
 
     return distinct_pairs(draw, n, p, known=known)
 

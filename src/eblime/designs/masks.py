@@ -259,7 +259,7 @@ def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> NDArray
         every[:, 0] = np.maximum(every[:, 0], float(half))
         return every[rng.permutation(total)[:count]]
 
-    return distinct_pairs(lambda n: masks_of_sizes(rng, np.full(n, size), p) > 0.5, count, p)
+    return distinct_pairs(lambda n: _of_sizes(rng, np.full(n, size), p) > 0.5, count, p)
 
 
 def distinct_pairs(
@@ -338,7 +338,7 @@ class KernelLaw:
         chances = np.exp(logs - logs.max())
         shown = rng.choice(p + 1, size=n_masks, p=chances / chances.sum())
         shown[0] = p
-        return Proposal(masks=masks_of_sizes(rng, shown, p), sampling_weights=1 / kernel[shown])
+        return Proposal(masks=_of_sizes(rng, shown, p), sampling_weights=1 / kernel[shown])
 
     def for_kernel(self, kernel: Any) -> KernelLaw:
         """The design for an explainer's kernel, unless it has its own."""
@@ -367,10 +367,10 @@ def stratified_lime(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     shown[0] = p
     weights = np.exp(log_subsets(p)[shown] - p * np.log(2) + np.log(p + 1))
     weights[0] = 1.0
-    return Proposal(masks=masks_of_sizes(rng, shown, p), sampling_weights=weights)
+    return Proposal(masks=_of_sizes(rng, shown, p), sampling_weights=weights)
 
 
-def masks_of_sizes(rng: np.random.Generator, shown: IntArray, p: int) -> FloatArray:
+def _of_sizes(rng: np.random.Generator, shown: IntArray, p: int) -> FloatArray:
     """A mask for each number of shown features, all of that size equally likely, (n, p)."""
     ranks = rng.random((len(shown), p)).argsort(axis=1).argsort(axis=1)
     return (ranks < shown[:, None]).astype(np.float64)
