@@ -23,7 +23,6 @@ from eblime.plot.style import (
     feature_axes,
     legend_below,
     log_ticks,
-    needs_domain,
     sign_colour,
     title,
 )
@@ -83,23 +82,6 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     return _finish(drawn, explanation)
 
 
-def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
-    """A row of a table: `means`, where names of features have the values of the row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = eblime.plot.valued(e)
-    >>> len(ax.patches)
-    3
-    """
-    needs_domain(explanation, "tabular", 'plot("values")')
-    return means(explanation, top=top, ax=ax)
-
-
 def _ranked(
     explanation: Explanation, top: int, ax: Axes | None
 ) -> tuple[Axes, IntArray, Posterior]:
@@ -110,63 +92,47 @@ def _ranked(
 
 
 def compare(
-    first: Explanation,
-    second: Explanation,
-    *,
-    names: tuple[str, str] | None = None,
-    top: int = 12,
-    ax: Axes | None = None,
-) -> Axes:
-    """Two explanations of the same features: means and 95 % intervals, one below the other.
-
-    Examples
-    --------
-    >>> import eblime
-    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
-    >>> ax = eblime.plot.compare(e, e.refit("bayeslime"))
-    >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['EBLIME', 'BayesLIME']
-    """
-    labels = (first.posterior.method, second.posterior.method) if names is None else names
-    if labels[0] == labels[1]:
-        labels = (f"{labels[0]} (first)", f"{labels[1]} (second)")
-    return side_by_side(dict(zip(labels, (first, second), strict=True)), top=top, ax=ax)
-
-
-def side_by_side(
     explanations: Mapping[str, Explanation],
     *,
     top: int = 10,
     prob: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Several explanations of the same features: means and intervals, one below the other.
+    """Named explanations of the same features: means and intervals, one below the other.
 
     The `top` features have the largest mean of any explanation. A point estimate has no interval.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+    >>> ax = eblime.plot.compare({"EBLIME": e, "BayesLIME": e.refit("bayeslime")})
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['EBLIME', 'BayesLIME']
     """
     check_count("top", top)
     check_level("prob", prob)
-    entries = list(explanations.values())
-    for other in entries[1:]:
-        if list(entries[0].features) != list(other.features):
+    first, *others = explanations.values()
+    for other in others:
+        if list(first.features) != list(other.features):
             raise ValueError(
                 "The explanations must have the same features; got "
-                f"{len(entries[0].features)} and {len(other.features)} features that differ."
+                f"{len(first.features)} and {len(other.features)} features that differ."
             )
-    size = np.abs(np.stack([entry.posterior.mean for entry in entries])).max(axis=0)
-    order = np.argsort(-size, kind="stable")[:top][::-1]
-    drawn = feature_axes(ax, entries[0], order, row=0.12 + 0.12 * len(entries))
-    shifts = 0.32 * np.linspace(1, -1, len(entries)) * (1 - 1 / len(entries))
+    means = np.array([entry.posterior.mean for entry in explanations.values()])
+    order = np.argsort(-np.abs(means).max(axis=0), kind="stable")[:top][::-1]
+    drawn = feature_axes(ax, first, order, row=0.12 + 0.12 * len(means))
+    shifts = 0.32 * np.linspace(1, -1, len(means)) * (1 - 1 / len(means))
     for k, (name, entry) in enumerate(explanations.items()):
         colour, marker = _PALETTE[k % len(_PALETTE)], _MARKERS[k % len(_MARKERS)]
-        mean, rows = entry.posterior.mean[order], np.arange(len(order)) + shifts[k]
+        rows = np.arange(len(order)) + shifts[k]
         if entry.posterior.has_spread:
             ends = entry.posterior.select(order).interval(prob)
-            drawn.hlines(rows, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
-        drawn.plot(mean, rows, marker, color=colour, markersize=5, label=caption(name))
+            drawn.hlines(rows, *ends.T, color=colour, linewidth=2)
+        drawn.plot(means[k, order], rows, marker, color=colour, markersize=5, label=caption(name))
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
     legend_below(drawn)
-    labels = dict.fromkeys(caption(entry.label, 30) for entry in entries)
+    labels = dict.fromkeys(caption(entry.label, 30) for entry in explanations.values())
     drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")
     clean(drawn)
     return drawn
