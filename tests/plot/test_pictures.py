@@ -107,6 +107,13 @@ def test_uncertainty_starts_at_zero(explanation):
     assert "sd of the importance" in [panel.get_ylabel() for panel in drawn.figure.axes]
 
 
+def test_uncertainty_can_be_min_max_scaled(explanation):
+    """As in the paper's figure."""
+    field = explanation.plot("map", of="variance").get_images()[1].get_array()
+
+    assert (field.min(), field.max()) == (0, 1)
+
+
 def test_overlay_strength_is_proportional_to_importance(explanation):
     """On a uniform photo an importance of half the size changes the colour half as much."""
     flat = dataclasses.replace(explanation.scene, shown=np.full_like(explanation.scene.shown, 128))
@@ -144,7 +151,7 @@ def test_a_map_of_noise_has_no_colours_and_says_so(noise):
     assert "the 95 % interval contains zero" in drawn.get_xlabel()
 
 
-@pytest.mark.parametrize("of", ["mean", "uncertainty", "top_k", "sign"])
+@pytest.mark.parametrize("of", ["mean", "uncertainty", "variance", "top_k", "sign"])
 def test_every_map_says_when_the_fit_predicts_nothing(noise, of):
     """Below the image."""
     assert "do not rely on this map" in noise.plot("map", of=of).get_xlabel()

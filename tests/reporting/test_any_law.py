@@ -67,7 +67,7 @@ def test_explanation_prints(explanation):
     "settings",
     [
         *({"kind": kind} for kind in ("map", "intervals", "means", "density", "ranks")),
-        *({"kind": "map", "of": of} for of in ("mean", "uncertainty", "sign", "top_k")),
+        *({"kind": "map", "of": of} for of in ("mean", "uncertainty", "variance", "sign", "top_k")),
     ],
 )
 def test_plots_of_any_law(explanation, settings, tmp_path):

@@ -49,8 +49,8 @@ def importance_map(
         "importance": the `top` superpixels by absolute mean, green if they raise the score, orange
         if they lower it, stronger where the importance is larger; a superpixel whose 95 % interval
         contains zero stays grey. "mean": the posterior means of all. "uncertainty": their standard
-        deviations, on a scale that starts at zero. "sign": the probability that the importance is
-        positive. "top_k": the probability to be among the `top` most important to the surrogate,
+        deviations, on a scale that starts at zero. "variance": scaled from its minimum to its
+        maximum, as in the paper. "sign": the probability that the importance is positive. "top_k": the probability to be among the `top` most important to the surrogate,
         which is not about what is there.
     top
         Number of superpixels of "importance" and "top_k".
@@ -69,7 +69,7 @@ def importance_map(
     >>> eblime.plot.importance_map(e, of="uncertainty").get_title("left")
     'output: posterior sd'
     """
-    check_choice("of", of, ("importance", "mean", "uncertainty", "sign", "top_k"))
+    check_choice("of", of, ("importance", "mean", "uncertainty", "variance", "sign", "top_k"))
     check_count("top", top)
     drawing, post = canvas(explanation), explanation.posterior
     order, drawn = post.order(), style.axes(ax, drawing.size)
@@ -104,6 +104,9 @@ def _numbers_of(
     if of == "uncertainty":
         most = float(post.sd[np.isfinite(post.sd)].max(initial=0.0)) or 1.0
         return post.sd, "posterior sd", (0, most), "sd of the importance"
+    if of == "variance":
+        above = post.sd**2 - (post.sd**2).min()
+        return above / (above.max() or 1.0), "variance, min-max scaled", (0, 1), ""
     if of == "sign":
         return post.prob_positive(), "P(importance > 0)", (0, 1), ""
     chance = post.top_k_probability(min(top, post.n_features))
