@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eblime._warn import warn_user
-from eblime.domains.composite import Channels, Hide, Segmentation
+from eblime.domains.arrays import Channels, Hide, Segmentation
 from eblime.domains.image.scene import SEGMENTER, read_image
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.drive import output_of_input

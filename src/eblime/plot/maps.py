@@ -50,8 +50,9 @@ def importance_map(
         if they lower it, stronger where the importance is larger; a superpixel whose 95 % interval
         contains zero stays grey. "mean": the posterior means of all. "uncertainty": their standard
         deviations, on a scale that starts at zero. "variance": scaled from its minimum to its
-        maximum, as in the paper. "sign": the probability that the importance is positive. "top_k": the probability to be among the `top` most important to the surrogate,
-        which is not about what is there.
+        maximum, as in the paper. "sign": the probability that the importance is positive. "top_k":
+        the probability to be among the `top` most important to the surrogate, which is not about
+        what is there.
     top
         Number of superpixels of "importance" and "top_k".
     numbered

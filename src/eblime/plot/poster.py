@@ -44,7 +44,7 @@ def poster(explanation: Explanation, top: int = 5) -> Figure:
     kind, n = _picture_of(explanation), explanation.scene.n_features
     if kind in _LISTS:
         figure = new_figure((7.2, 1.1 + 0.34 * min(12, n)))
-        explanation.plot(kind, ax=figure.subplots())
+        explanation.plot(kind, top=12, ax=figure.subplots())
         return figure
     if kind in _SIZES:  # the input above, the intervals below; both with margins of their own
         (width, height), rows = _SIZES[kind](explanation), min(_LISTED, n)
