@@ -113,7 +113,7 @@ ALLOWED = {
     "family": {
         *("_checks", "_lazy", "_pandas", "_types", "answers", "designs", "domains", "engine"),
         *("explainers", "kernels", "laws", "methods", "posterior", "protocols", "results"),
-        *("stopping", "numpy", "scipy"),
+        *("stopping", "numpy", "scipy", "sklearn"),
     },
     # many inputs, measures, example data, the command line
     "batch": {

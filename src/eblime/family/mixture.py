@@ -181,7 +181,8 @@ def fit_mixture(
     for _ in range(_STARTS):
         first = start(generator, inner, outer, n_components)
         ends.append(_run_chain(generator, first, inner, outer, _TRIAL)[-1])
-    begin = max(ends, key=lambda state: _log_likelihood(state, inner, outer))
+    fits = [special.logsumexp(log_densities(end, inner, outer), axis=1).sum() for end in ends]
+    begin = ends[int(np.argmax(fits))]
     kept = _run_chain(generator, begin, inner, outer, burn_in + draws)[burn_in:]
     beta = unit * np.array([draw.beta[:, 1:] for draw in kept]) / scale
     level = middle + unit * np.array([draw.beta[:, 0] for draw in kept])
@@ -344,7 +345,3 @@ def _run_chain(
         state = sweep(rng, state, x, y)
         states.append(state)
     return states
-
-
-def _log_likelihood(state: Draw, x: FloatArray, y: FloatArray) -> float:
-    return float(special.logsumexp(log_densities(state, x, y), axis=1).sum())
