@@ -15,8 +15,9 @@ import numpy as np
 
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray
+from eblime.engine.cache import open_cache
 from eblime.engine.calls import Caller, check_scores, model_error
-from eblime.engine.questions import PendingReply, Question, Reply, open_cache, open_model
+from eblime.engine.questions import PendingReply, Question, Reply, open_model
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
 from eblime.models.adapt import with_reader
@@ -163,8 +164,8 @@ def ask(sessions: Sequence[Session]) -> list[Reply]:
     if len(questions) == 1 or settings.calls.max_calls is not None:
         scenes = [session.subject.scene for session in sessions]
         return [answer(settings, *pair) for pair in zip(scenes, questions, strict=True)]
-    with open_cache(settings) as section_of:
-        pending = [PendingReply(one, section_of(one.neighbourhood)) for one in questions]
+    with open_cache(settings.calls.cache, settings.model) as section_of:
+        pending = [PendingReply(one, section_of(one.neighbourhood.scope)) for one in questions]
         rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
         ends = np.cumsum([len(some) for some in rows])
         caller, total = Caller(settings.model, settings.calls), int(ends[-1])
