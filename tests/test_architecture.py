@@ -48,7 +48,10 @@ ALLOWED = {
         *("_checks", "_lazy", "_repr", "_threads", "_types", "answers", "core", "kernels"),
         *("posterior", "protocols", "registry", "numpy"),
     },
-    "stopping": {"_checks", "_types", "answers", "core", "posterior", "numpy", "scipy"},
+    "stopping": {
+        *("_checks", "_lazy", "_repr", "_text", "_types", "answers", "posterior", "numpy", "scipy"),
+        *("sklearn",),
+    },
     "designs": {
         *("_checks", "_lazy", "_types", "answers", "core", "kernels", "methods", "protocols"),
         *("registry", "numpy", "scipy"),
