@@ -27,12 +27,12 @@ from eblime.engine.cache import open_cache
 from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Target
 from eblime.explainers.base import BaseExplainer, Question, list_settings, spend
 from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
+from eblime.scores import Target
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
