@@ -22,12 +22,12 @@ from eblime._lazy import import_extra
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.engine.drive import score_of_input
-from eblime.engine.targets import Target
 from eblime.explainers.base import BaseExplainer
 from eblime.family.systems import NumberRows, explanation_like, spread
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
+from eblime.scores import Target
 
 _CANDIDATES = 1000
 _REFIT = 5  # points between fits of the parameters

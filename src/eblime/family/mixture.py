@@ -25,12 +25,12 @@ from scipy import special
 from eblime._checks import as_floats, as_generator, check_count, check_masks, check_scores
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
-from eblime.engine.targets import Target
 from eblime.explainers.base import BaseExplainer
 from eblime.family.systems import NumberRows, explanation_like, spread
 from eblime.laws import Draws, DrawsLaw
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
+from eblime.scores import Target
 
 _NETS = 3  # elastic-net priors, among which each component has one
 _STARTS = 4  # random states that are tried

@@ -20,7 +20,7 @@ from eblime.answers import Answers
 from eblime.domains.drawn import DRAWN, Drawn
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.table import SparseTable, Table, as_table
-from eblime.engine.targets import Target, target_of
+from eblime.engine.targets import target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.general import Explainer
 from eblime.explainers.tabular import TabularExplainer
@@ -29,6 +29,7 @@ from eblime.methods.regression import as_method
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 from eblime.results.explanation import Explanation, NotRefitted
+from eblime.scores import Target
 from eblime.stopping.lars import LarsStable
 
 if TYPE_CHECKING:
