@@ -105,14 +105,17 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
             return
         start = partial(_Process, _pack(job, pickle.dumps), max(1, available_cores() // count))
     lanes = [_Lane(job, start, workers.timeout) for _ in range(max(1, min(count, len(parts))))]
-    idle = [*lanes]
+    idle, waiting = [*lanes], [*parts]
 
     def do_part(part: int) -> Done:
         lane = idle.pop()
+        waiting.remove(part)
         try:
             return part, lane.do_part(part), lane.about
         finally:
             idle.append(lane)
+            if not waiting:  # a worker of a lost node may need the room
+                lane.drop()
 
     with ThreadPoolExecutor(len(lanes)) as pool:
         try:
@@ -194,13 +197,13 @@ class _Lane:
         try:
             rows, memory = worker.ask("do", *task, timeout=self._timeout)
         except (WorkerCrash, TimeoutError):
-            self._drop()
+            self.drop()
             if self._closed:
                 raise CancelledError from None
             raise
         self._memory = self._memory or memory
         if memory > self._memory + GROWTH:
-            self._drop()
+            self.drop()
         found: Rows = rows
         return found
 
@@ -215,9 +218,9 @@ class _Lane:
                 return worker
             except WorkerCrash as error:
                 crash = error
-                self._drop()
+                self.drop()
         if self._closed:
-            self._drop()
+            self.drop()
             raise CancelledError
         raise RuntimeError(
             f"Worker processes died {TRIES} times while they started{crash}. Is the call in a "
@@ -225,15 +228,16 @@ class _Lane:
             "while it is loaded?"
         )
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """End the worker, also while it works; another one replaces it if there is more to do."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
 
     def close(self) -> None:
-        """End the worker, also while it works."""
+        """End the worker, which none replaces."""
         self._closed = True
-        self._drop()
+        self.drop()
 
 
 class _Server:

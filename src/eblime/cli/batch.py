@@ -8,10 +8,9 @@ model can run code, and receives the inputs. The domain is looked up among the i
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,7 +163,7 @@ class Recipe:
         _, command = command_of(self.about["kind"])
         read = registry.resolve(command.inputs or command.items)
         found = read(self.about["inputs"], self.model, own_values(command, self.about))
-        return found if command.inputs is not None else Items([Item(*item) for item in found])
+        return found if command.inputs is not None else [Item(*item) for item in found]
 
     def resume_command(self, folder: str, *options: str) -> str:
         """The command that resumes the run, ready to be pasted."""
@@ -175,35 +174,6 @@ class Recipe:
         elif self.trust_pickle:
             words.append("--trust-pickle")
         return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """The inputs of `eblime explain` as inputs of a run."""
-
-    items: Sequence[Item]
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes when titles or contents do."""
-        from eblime.batch.inputs import Listed
-
-        found = hashlib.sha256()
-        for item in self.items:
-            with suppress(Exception):  # recorded as a failure when the input is explained
-                found.update(f"{item.title}\0{Listed(values=[item.read()]).fingerprint}".encode())
-        return found.hexdigest()[:16]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def name(self, number: int) -> str:
-        """Its title."""
-        return self.items[number].title
-
-    def get(self, number: int) -> Any:
-        """The input."""
-        return self.items[number].read()
 
 
 def _stored_options(kind: str) -> list[Option]:
@@ -319,7 +289,6 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     from eblime.batch.workers import Workers
 
     workers, about = Workers(**settings_of(WORKERS, values)), recipe.about
-    workers.check()
     try:
         run = explain_many(
             recipe,
