@@ -23,6 +23,7 @@ import numpy as np
 from eblime._digest import UnknownContentError, digest_of
 from eblime._pandas import read_csv
 from eblime._repr import stable_repr
+from eblime._text import one_of
 from eblime.batch.folder import read_checked, read_parquet, write_checked
 from eblime.batch.location import Location, arrow
 from eblime.domains.image.photo import PHOTO_ENDINGS
@@ -197,8 +198,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
         if name.lower().endswith(endings)
     }
     if not sizes:
-        either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
-        raise ValueError(f"The folder {str(folder)!r} has no file that ends in {either}.")
+        raise ValueError(f"The folder {str(folder)!r} has no file that ends in {one_of(endings)}.")
     pa, _ = arrow()
     found = hashlib.sha256()
     whole = folder.local_path is not None and sum(sizes.values()) <= _READ_WHOLE
@@ -389,4 +389,3 @@ _DECODE: dict[str, Callable[[bytes], Any]] = {
     "__path__": lambda content: Path(os.fsdecode(content)),
     "__array__": lambda content: np.load(io.BytesIO(content), allow_pickle=False),
 }
-

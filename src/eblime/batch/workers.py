@@ -244,7 +244,7 @@ class _Server:
     """What a worker does in its own process, or as an actor of Ray."""
 
     def __init__(self, path: Sequence[str] = ()) -> None:
-        sys.path += [entry for entry in path if entry not in sys.path]  # of the user's script
+        sys.path += [entry for entry in path if entry not in sys.path]  # of the calling process
 
     def begin(self, packed: bytes, threads: int) -> Mapping[str, Any]:
         """Create the explainer; returns what is known of it."""
@@ -352,7 +352,7 @@ class _Actor:
 
     def __init__(self, ray: Any, options: dict[str, float], *sent: Any) -> None:
         self.sent, self._ray = sent, ray
-        self._actor = ray.remote(_Server).options(**options).remote(list(sys.path))
+        self._actor = ray.remote(_Server).options(**options).remote([*sys.path, os.getcwd()])  # noqa: PTH109
 
     def ask(self, what: str, *args: Any, timeout: float | None = None) -> Any:
         """As that of a process."""

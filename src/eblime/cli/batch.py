@@ -69,16 +69,12 @@ class Recipe:
         with full paths, and the `digests` of the files.
     trust_pickle
         Whether a pickled model may be loaded.
-    import_from
-        The current folder of the command, in which the module of a `module:name` model is looked
-        for, besides the installed ones.
     cache
         Stored answers of the model, which change no result.
     """
 
     about: dict[str, Any]
     trust_pickle: bool
-    import_from: str
     cache: AnswerCache | None
 
     @classmethod
@@ -89,8 +85,7 @@ class Recipe:
             "kind": domain.name,
             "inputs": values["argument"],
         }
-        trust, folder = values["trust_pickle"], str(Path.cwd())
-        found = cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
+        found = cls(about=about, trust_pickle=values["trust_pickle"], cache=cache)
         about |= {name: _full_name(name, value) for name, value in found.places().items()}
         about["digests"] = found.digests()
         for name, digest in about["digests"].items():
@@ -109,7 +104,7 @@ class Recipe:
 
         about = read_manifest(Location.of(folder))["settings"]["about"]
         _check_stored(about, folder)
-        found = cls(about=about, trust_pickle=True, import_from=str(Path.cwd()), cache=cache)
+        found = cls(about=about, trust_pickle=True, cache=cache)
         places, names = found.places(), (option.name for option in AGAIN)
         named = {name: values[name] for name in names if values[name]}
         if {*about["digests"]} | {"inputs"} != {*places}:
@@ -153,8 +148,6 @@ class Recipe:
         for name, found in self.digests().items():
             if found != self.about["digests"][name]:
                 raise ValueError(f"{self.about[name]} has changed since the run was started.")
-        if self.import_from not in sys.path:
-            sys.path.append(self.import_from)
         settings = model_settings(command_of(self.about["kind"])[1], self.about)
         return load_model(self.about["model"], trust_pickle=self.trust_pickle, **settings)
 
