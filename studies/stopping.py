@@ -275,7 +275,7 @@ class FirstVerdicts(Rule):
             verdict = parse_rule(name).judge(posterior, answers)
             if verdict.reached:
                 self.found[name] = (posterior, answers, verdict.text)
-        return Verdict(reached=len(self.found) == len(self.rules), words="", factor=2.0)
+        return Verdict(reached=len(self.found) == len(self.rules), text="", factor=2.0)
 
 
 def games_rows(settings: Mapping[str, Any], number: int) -> list[Row]:

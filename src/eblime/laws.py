@@ -2,12 +2,12 @@
 
 `normal_law(mean, cov)` and `NormalMixture` have exact marginals, `DrawsLaw` summarises draws, and
 `PointMass` is a point estimate. Any object with the attributes of `eblime.protocols.Law` works too.
-`NoiseVariance`, `Intercept`, `PanelLambda` and `RankBounds` are what a posterior returns.
+`NoiseVariance`, `Intercept`, `HalfLineLambda` and `RankBounds` are what a posterior returns.
 """
 
 from __future__ import annotations
 
-from eblime.core.lam import PanelLambda as PanelLambda
+from eblime.core.lam import HalfLineLambda as HalfLineLambda
 from eblime.core.laws import Draws as Draws
 from eblime.core.laws import DrawsLaw as DrawsLaw
 from eblime.core.laws import NormalMixture as NormalMixture

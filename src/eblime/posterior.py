@@ -38,7 +38,7 @@ from eblime.core.ranking import (
     top_shares,
 )
 from eblime.core.spectrum import effective_size
-from eblime.core.student import StudentLaw, summarise
+from eblime.core.student import StudentLaw, StudentMixture
 from eblime.protocols import Law, ScalarLaw
 
 _MANY = 100  # features, above which the draws of a ranking are not all made
@@ -240,11 +240,9 @@ class Posterior:
         if not self.law.has_spread:
             return {}
         law, q = self.law, np.array([tail, 1 - tail])
-        if isinstance(law, StudentLaw):  # whose marginals are then computed once
-            sd, (low, high), positive = summarise([law.marginals()], q)[0]
-        else:
-            sd, (low, high), positive = law.sd, law.quantile(q), law.prob_positive()
-        return {"sd": sd, "low": low, "high": high, "prob_positive": positive}
+        alone = law.marginals() if isinstance(law, StudentLaw) else law  # computed once
+        low, high = alone.quantile(q[:, None] if isinstance(alone, StudentMixture) else q)
+        return {"sd": alone.sd, "low": low, "high": high, "prob_positive": alone.prob_positive()}
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j), shape (p, p), with one half on the diagonal."""

@@ -38,7 +38,7 @@ def test_explain_stops_when_it_is_sure(folder, capsys):
     saved = eblime.load(next((folder / "eblime-out").glob("*.eblime")))
 
     assert (code, err) == (0, "")
-    assert "Stopped: TopK(2, prob=0.95) & Sign(prob=0.95, top=2) reached with " in out
+    assert "Stopped: TopK(k=2) & Sign(top=2) reached with " in out
     assert len(saved.masks) < 800
     assert saved.provenance["stopped"] in out
 

@@ -106,7 +106,7 @@ def test_half_line_cdf_agrees_with_quad(rng, case):
         return np.exp(evidence.log_likelihood(lam) + log_half_cauchy(lam) - top + t)[0]
 
     breaks = np.log(law.quantile(np.linspace(0.02, 0.98, 25)))
-    pieces = [law.left[0], *np.sort(np.append(breaks, np.log(edge))), law.right[-1]]
+    pieces = [law.logs[0], *np.sort(np.append(breaks, np.log(edge))), law.logs[-1]]
     parts = [
         integrate.quad(density_at, low, high, epsabs=0, epsrel=1e-10, limit=200)[0]
         for low, high in pairwise(pieces)

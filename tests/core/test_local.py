@@ -56,7 +56,7 @@ def test_local_prior_is_a_density_with_the_stated_distribution():
 
 
 @pytest.mark.parametrize("null", [False, True])
-def test_few_lambdas_integrate_as_the_panels_do(rng, null):
+def test_few_lambdas_integrate_as_many_do(rng, null):
     """Means of functions of lambda under a strong, a weak and no signal, several at once."""
     d, signal = np.sort(rng.gamma(2.0, 20.0, size=(3, 6)), axis=1)[:, ::-1], rng.normal(size=(3, 6))
     k = signal * np.array([[30.0], [1.0], [0.0]])

@@ -1,11 +1,9 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import optimize, special, stats
 
-from eblime.core.student import StudentMixture, student_cdf, summarise
+from eblime.core.student import StudentMixture, student_cdf
 
 
 def mixture(rng, nodes, m, df, *, unit=1.0, offset=0.0):
@@ -30,25 +28,6 @@ def test_cdf_equals_scipy(rng, df):
 
     assert_allclose(student_cdf(df, z), exact, rtol=1e-8, atol=1e-300)
     assert np.isnan(student_cdf(df, np.append(z, np.nan))[-1])
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_many_mixtures_at_once_have_the_numbers_of_each(rng, own):
-    """Bit for bit, whichever others there are: with few degrees of freedom, constant, or wide."""
-    laws = [
-        mixture(rng, 27, m, df, unit=unit, offset=0.5)
-        for m in (1, 2, 7, 12, 900)
-        for df, unit in ((199.0, 0.3), (1e3, 2.0), (5.0, 1.0), (199.0, 0.0))
-    ]
-    if own:
-        weights = [rng.dirichlet(np.ones(27), size=law.loc.shape[1]).T for law in laws]
-        laws = [replace(law, weights=each) for law, each in zip(laws, weights, strict=True)]
-    q = np.array([0.025, 0.5, 0.975])
-
-    for law, (sd, x, positive) in zip(laws, summarise(laws, q), strict=True):
-        assert_array_equal(sd, law.sd)
-        assert_array_equal(x, law.quantile(q[:, None]))
-        assert_array_equal(positive, law.prob_positive())
 
 
 def test_one_component_is_a_student_t(rng):

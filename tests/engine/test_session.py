@@ -121,7 +121,7 @@ def test_a_session_asks_and_takes_replies():
     pending.enter(slice(0, len(scores)), scores)
 
     assert session.step(pending.complete(batch_size=len(scores), calls=len(scores))) is None
-    assert session.state.fit is None  # inputs of a run are fitted together
+    assert session.fit is None  # inputs of a run are fitted together
     found = explanations(session)[0].posterior.mean
     assert_array_equal(found, explainer.explain(TEXT).posterior.mean)
 

@@ -42,14 +42,12 @@ def test_questions_end_when_the_rule_is_reached():
     assert len(e.masks) < 1000
     assert e.provenance["model_calls"] == len(asked)
     assert e.provenance["reached"] is True
-    assert e.provenance["until"] == "TopK(2, prob=0.95)"
-    assert stopped.startswith(
-        f"TopK(2, prob=0.95) reached with {len(e.masks)} masks ({len(asked)} "
-    )
+    assert e.provenance["until"] == "TopK(k=2)"
+    assert stopped.startswith(f"TopK(k=2) reached with {len(e.masks)} masks ({len(asked)} ")
     assert "the 2 most important features are known with probability 0.9" in stopped
     assert f"Stopped: {stopped}" in " ".join(str(e).split())
-    assert "TopK(2, prob=0.95) reached with" in e.to_html()
-    assert "TopK(2, prob=0.95) reached with" in e.to_json()
+    assert "TopK(k=2) reached with" in e.to_html()
+    assert "TopK(k=2) reached with" in e.to_json()
 
 
 def test_earlier_answers_are_used_again():
@@ -72,8 +70,8 @@ def test_a_rule_that_is_not_reached_says_so():
 
     assert len(e.masks) == 200
     assert e.provenance["reached"] is False
-    assert "Ranking(5, prob=0.95) not reached within 200 masks" in e.provenance["stopped"]
-    assert "is known with probability below 0.001" in e.provenance["stopped"]
+    assert "Ranking(k=5) not reached within 200 masks" in e.provenance["stopped"]
+    assert "are known in their order with probability below 0.001" in e.provenance["stopped"]
 
 
 def test_all_masks_end_the_questions_with_certainty():
@@ -210,7 +208,7 @@ def test_progress_has_an_estimate():
         ({"until": "top3", "max_masks": 0}, "`max_masks` must be >= 1"),
         ({"until": "best"}, "`until` must be like"),
         ({"until": "top100"}, "`until` must be about at most 14 features"),
-        ({"until": "ranking3~0.1"}, "`until` must be like"),
+        ({"until": "sign3~0.1"}, "`until` must be like"),
         ({"until": "top3", "max_seconds": -1.0}, "`max_seconds` must be"),
     ],
 )

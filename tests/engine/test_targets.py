@@ -45,9 +45,9 @@ class Counted:
 
 @pytest.mark.parametrize("classes", [(1, 2), (1.0, 2.0), ("1", "2")])
 def test_a_number_that_is_another_outputs_label_is_refused(classes):
-    """Column 1 is class 2: the error names both, and the label as a string is taken."""
+    """Column 1 is class 2: the error says so, and the label as a string is taken."""
     model = classifier(*classes)
-    with pytest.raises(ValueError, match=r"`target` 1 is ambiguous: .*column 0, and column 1 has"):
+    with pytest.raises(ValueError, match=r"`target` 1 is ambiguous: .*column 0. Give"):
         explain(model, 1)
 
     assert explain(model, str(classes[0])).target == 0

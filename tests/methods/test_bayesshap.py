@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 
 import eblime
 from eblime.answers import Answers
-from eblime.core.student import summarise
 from eblime.designs.masks import bernoulli, exhaustive, leverage
 from eblime.kernels import shapley
 from eblime.methods.bayesshap import BayesSHAP
@@ -134,20 +133,14 @@ def test_the_kernel_is_symmetric_and_sums_by_size():
     assert np.isfinite(shapley(np.eye(2000))).all()
 
 
-def test_summaries_of_several_include_the_known_sum(rng):
-    """The offset of each value counts in P(phi > 0), also where several laws are summarised."""
+def test_the_known_sum_counts_in_the_sign(rng):
+    """The offset of each value is part of P(phi > 0), also in the columns of a table."""
     masks = (rng.random((200, 4)) > 0.5).astype(float)
-    posts = [
-        eblime.fit(masks, masks @ [3.0, 1.0, 0.1, -1.0] + rng.normal(size=200), method="bayesshap")
-        for _ in range(2)
-    ]
-    found = summarise([post.law.marginals() for post in posts], np.array([0.1, 0.9]))
+    scores = masks @ [3.0, 1.0, 0.1, -1.0] + rng.normal(size=200)
+    post = eblime.fit(masks, scores, method="bayesshap")
 
-    for post, (sd, ends, positive) in zip(posts, found, strict=True):
-        assert_allclose(positive, 1 - post.cdf(np.zeros(4)), atol=1e-9)
-        assert_allclose(positive, post.prob_positive(), rtol=1e-12)
-        assert_allclose(ends, post.quantile([0.1, 0.9]), rtol=1e-12)
-        assert_allclose(sd, post.sd, rtol=1e-12)
+    assert_allclose(post.prob_positive(), 1 - post.cdf(np.zeros(4)), atol=1e-9)
+    assert_allclose(post.columns()["prob_positive"], post.prob_positive(), rtol=1e-12)
 
 
 def test_one_feature_with_constant_scores_has_importance_zero():

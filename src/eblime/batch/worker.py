@@ -39,11 +39,12 @@ from eblime.engine.drive import drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
-from eblime.engine.targets import check_targets, scores_of
+from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
+from eblime.scores import scores_of
 
 Result = Mapping[int, Explanation] | Exception
 # the model is compared by its name and by what it returns; the others do not change a result
@@ -93,7 +94,8 @@ class Worker:
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
-        check_targets(job.settings["targets"], explainer.labels)
+        if not scores_of(job.settings["targets"], explainer.labels):
+            check_targets(job.settings["targets"], explainer.labels)
         limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
         about = {

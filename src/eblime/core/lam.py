@@ -4,20 +4,19 @@ With `W^1/2 Z = U D V'` and `k = U' W^1/2 Y`, the printed N x N forms become sum
 O(L r) for L values of lambda: `log|M_lam| = sum log(1 + d_j / lam)` up to a constant, and
 `Q_lam = 2 b + residual + sum k_j^2 lam / (d_j + lam)`.
 
-The posterior of lambda is fixed, on a grid, or on the whole half-line by panels where its mass is.
-The density of `x = log(lambda)` is analytic in the strip `|Im x| < pi` whatever the data are, so
-that eight Gauss-Legendre nodes on a panel across which it varies little leave errors near the
-rounding of the machine.
+The posterior of lambda is fixed, on a grid, or on the whole half-line. The density of
+`x = log(lambda)` is analytic in the strip `|Im x| < pi` whatever the data are, so that sums over
+equal steps, which a change of variables makes small near the mode, leave errors near the rounding
+of the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial import legendre
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicHermiteSpline, CubicSpline
 from scipy.linalg import eigh_tridiagonal
 
 from eblime._checks import as_floats, check_prob
@@ -116,28 +115,17 @@ def grid_lambda(evidence: Evidence, grid: FloatArray, *, scale: float = 1.0) -> 
     return GridLambda(nodes=grid, weights=weights / weights.sum())
 
 
-def _to_series(n: int) -> FloatArray:
-    """Matrix from values at the n Gauss-Legendre nodes to Legendre coefficients, (n, n).
-
-    Gauss's rule integrates the products exactly: `c_k = (2 k + 1) / 2 sum_i w_i P_k(x_i) f_i`.
-    """
-    nodes, weights = legendre.leggauss(n)
-    return np.asarray(legendre.legvander(nodes, n - 1) * weights[:, None] * (np.arange(n) + 0.5))
-
-
-_NODES, _WEIGHTS = legendre.leggauss(8)
-_FINE, _ = legendre.leggauss(16)
-_TO_FINE = _to_series(8) @ legendre.legvander(_FINE, 7).T  # values at 8 nodes -> values at 16
-_FINE_TO_SERIES = _to_series(16)
-_DEPTH = 28.0  # panels whose density is exp(-28) of the highest, or less, are left out
-_SCAN, _FAR = 40, 9.0  # nodes of a coarse scan; mass below exp(-9) of the mode is left out
+_SCAN = 40  # nodes of a coarse scan
+_FAR, _FARTHEST = 9.0, 32.0  # mass below exp(-9), or exp(-32), of the mode is left out
 _WIDEST = 3.0  # width of a peak in log(lambda)
-_REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): beyond this the mass is 1e-16
+_FINE = 2**11  # steps of the curve of a cdf
+_STRIDES = (32, 16, 8, 4, 2, 1)  # steps of the curve from one node of the rule to the next
+_CLOSE = 1e-9  # error of means by these nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PanelLambda(OneNumber):
-    """Lambda on the whole half-line, its density known at the nodes of P panels.
+class HalfLineLambda(OneNumber):
+    """Lambda on the whole half-line: a rule of L nodes, and a curve of G points for its cdf.
 
     Examples
     --------
@@ -153,21 +141,11 @@ class PanelLambda(OneNumber):
     inf
     """
 
-    left: FloatArray  # (P,) panel ends in x = log(lambda), increasing
-    right: FloatArray  # (P,)
-    density: FloatArray  # (P, 8) density of x at the Gauss-Legendre nodes, total mass one
-
-    @property
-    def nodes(self) -> FloatArray:
-        """Lambda at the quadrature nodes, shape (8 P,)."""
-        middle, half = (self.right + self.left) / 2, (self.right - self.left) / 2
-        return np.exp(middle[:, None] + half[:, None] * _NODES).ravel()
-
-    @property
-    def weights(self) -> FloatArray:
-        """Quadrature weights, shape (8 P,)."""
-        half = (self.right - self.left) / 2
-        return (self.density * _WEIGHTS * half[:, None]).ravel()
+    nodes: FloatArray  # (L,)
+    weights: FloatArray  # (L,)
+    logs: FloatArray  # (G,) log(lambda), increasing
+    chances: FloatArray  # (G,) the cdf there
+    densities: FloatArray  # (G,) the density of log(lambda) there
 
     @property
     def mean(self) -> float:
@@ -183,55 +161,31 @@ class PanelLambda(OneNumber):
         return float(self.weights @ np.log(self.nodes))
 
     def quantile(self, q: ArrayLike) -> FloatArray:
-        """Quantiles of lambda: the panel by bisection, the position in it by safeguarded Newton."""
+        """Quantiles of lambda, by bisection between two points of the curve."""
         target = check_prob("q", q)
-        total, series = self._cumulative_masses()
-        aim = np.ravel(target) * total[-1]
-        panel = np.clip(np.searchsorted(total, aim, side="right") - 1, 0, len(self.left) - 1)
-        part, low, high = aim - total[panel], -np.ones(aim.shape), np.ones(aim.shape)
-        slope = legendre.legder(series)[:, panel]
-        place = np.zeros(aim.shape)
-        for _ in range(60):
-            gap = legendre.legval(place, series[:, panel], tensor=False) - part
-            low, high = np.where(gap <= 0, place, low), np.where(gap >= 0, place, high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                newton = place - gap / legendre.legval(place, slope, tensor=False)
-            inside = (newton > low) & (newton < high)
-            moved = np.where(inside, newton, (low + high) / 2)
-            done = np.max(np.abs(moved - place), initial=0.0) < 1e-14
-            place = moved
-            if done:
-                break
-        left, right = self.left[panel], self.right[panel]
-        logs: FloatArray = (left + right) / 2 + place * (right - left) / 2
-        return np.exp(logs).reshape(target.shape)
+        place = np.clip(np.searchsorted(self.chances, target), 1, len(self.logs) - 1)
+        low, high, curve = self.logs[place - 1], self.logs[place], self._curve()
+        for _ in range(50):
+            middle = (low + high) / 2
+            below = curve(middle) < target
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(np.exp((low + high) / 2))
 
     def cdf(self, x: ArrayLike) -> FloatArray:
-        """P(lambda <= x | Y), by integrating the panels' interpolants."""
-        values = as_floats("x", x)
+        """P(lambda <= x | Y)."""
         with np.errstate(divide="ignore"):
-            logs = np.log(np.maximum(np.ravel(values), 0.0))
-        total, series = self._cumulative_masses()
-        panel = np.clip(np.searchsorted(self.left, logs, side="right") - 1, 0, len(self.left) - 1)
-        half = (self.right - self.left)[panel] / 2
-        place = np.clip((logs - self.left[panel]) / half - 1, -1, 1)
-        part = legendre.legval(place, series[:, panel], tensor=False)
-        return np.asarray((total[panel] + part) / total[-1]).reshape(values.shape)
+            logs = np.log(np.maximum(as_floats("x", x), 0.0))
+        return np.asarray(self._curve()(np.clip(logs, self.logs[0], self.logs[-1])))
 
-    def _cumulative_masses(self) -> tuple[FloatArray, FloatArray]:
-        """Mass up to each panel, (P + 1,), and antiderivatives in Legendre series, (17, P).
-
-        The log density bends little across a panel: it is interpolated, not the density.
-        """
-        half = (self.right - self.left) / 2
-        fine = np.exp(np.log(self.density) @ _TO_FINE)
-        series = legendre.legint((fine @ _FINE_TO_SERIES).T * half, lbnd=-1, axis=0)
-        mass = legendre.legval(1.0, series)
-        return np.concatenate([[0.0], np.cumsum(mass)]), np.asarray(series, dtype=np.float64)
+    def _curve(self) -> CubicHermiteSpline:
+        """The cdf as a function of log(lambda)."""
+        return CubicHermiteSpline(self.logs, self.chances, self.densities)
 
 
-def half_line_lambda(evidence: Evidence, *, scale: float = 1.0, null: bool = False) -> PanelLambda:
-    """Posterior of lambda on (0, inf), by panels where its mass is.
+def half_line_lambda(
+    evidence: Evidence, *, scale: float = 1.0, null: bool = False
+) -> HalfLineLambda:
+    """Posterior of lambda on (0, inf).
 
     Parameters
     ----------
@@ -241,72 +195,34 @@ def half_line_lambda(evidence: Evidence, *, scale: float = 1.0, null: bool = Fal
         Scale of the half-Cauchy prior of lambda^-1/2.
     null
         Whether some direction of beta is left to the prior, whose variance is Q / lambda: then the
-        panels reach far enough to the left for E(1 / lambda | Y) too.
+        rule reaches far enough to the left for E(1 / lambda | Y) too.
+
+    Notes
+    -----
+    The nodes are those of `few_lambdas`, as many as the total mass needs.
     """
-    rank = len(evidence.d)
-
-    def log_density(x: FloatArray) -> FloatArray:
-        lambdas = np.exp(x)
-        return evidence.log_likelihood(lambdas) + log_half_cauchy(lambdas, scale=scale) + x
-
-    anchors = [-2 * np.log(scale), *np.log(evidence.d[[0, -1]] if rank else [])]
-    reachable = float(np.sum(evidence.k**2 / evidence.d))
-    if reachable > 0:  # where Q turns from its floor to its slope, and where that balances |M|
-        turn = np.log(evidence.floor / reachable)
-        anchors += [turn, turn + np.log((rank + 1) / evidence.df)]
-    tilt = 1.0 if null and rank > 1 else 0.0  # also watch the density times exp(-x)
-    low = max(min(anchors) - 5 - 2 * _REACH / (rank + 1 - 2 * tilt), -690.0)
-    high = min(max(anchors) + 5 + _REACH, 690.0)
-    left, right = _panels(log_density, low, high, tilt)
-    middle, half = (left + right) / 2, (right - left) / 2
-    values = log_density((middle[:, None] + half[:, None] * _NODES).ravel()).reshape(-1, 8)
-    density = np.exp(values - values.max())
-    return PanelLambda(left=left, right=right, density=density / ((density @ _WEIGHTS) @ half))
-
-
-def _panels(
-    log_density: Callable[[FloatArray], FloatArray], low: float, high: float, tilt: float
-) -> tuple[FloatArray, FloatArray]:
-    """Choose panels: only where there is mass, and narrow enough that the log density bends little.
-
-    The lower a panel lies below the top, the more the density may vary across it.
-    """
-    edges = np.linspace(low, high, int(np.ceil((high - low) / 4)) + 1)
-    panels = np.stack([edges[:-1], edges[1:]])
-    values = log_density(edges)
-    ends = np.stack([values[:-1], values[1:]])
-    for _ in range(40):
-        middle = panels.mean(axis=0)
-        crest = log_density(middle)
-        values, places = np.vstack([ends, crest]), np.vstack([panels, middle])
-        depth, bound = _depth(values, places, tilt)
-        vary = values.max(axis=0) - values.min(axis=0)
-        wide = (panels[1] - panels[0] > 2) & (depth < 4)
-        split = (bound < _DEPTH) & ((vary > 3 + 0.5 * depth) | wide)
-        kept = (bound < _DEPTH) & ~split
-        if not split.any():
-            return panels[0][kept], panels[1][kept]
-        panels, ends = (  # those kept, then the left and the right halves of those split, (2, P)
-            np.hstack([a[:, kept], [a[0, split], cut[split]], [cut[split], a[1, split]]])
-            for a, cut in ((panels, middle), (ends, crest))
-        )
-        order = np.argsort(panels[0])
-        panels, ends = panels[:, order], ends[:, order]
-    raise FloatingPointError("The posterior density of lambda could not be resolved.")
-
-
-def _depth(values: FloatArray, x: FloatArray, tilt: float) -> tuple[FloatArray, FloatArray]:
-    """How far each panel lies below the highest point seen, and a lower bound on that.
-
-    Counted in the log density, and in the log density minus x where `tilt` is 1. The bound allows
-    for a peak between the points of a panel, as high as its second difference says.
-    """
-    bend = np.abs(values[0] - 2 * values[2] + values[1])
-    depth = values.max() - values.max(axis=0)
-    if tilt:
-        tilted = values - x
-        depth = np.minimum(depth, tilted.max() - tilted.max(axis=0))
-    return depth, depth - bend
+    [x], [weights], _ = few_lambdas(
+        evidence.d[None],
+        evidence.k[None],
+        np.array([evidence.floor]),
+        np.array([evidence.df]),
+        n=_FINE + 1,
+        scale=scale,
+        null=null,
+        far=_FARTHEST,
+    )
+    waves = weights * np.stack([np.ones_like(x), np.cos(x), np.sin(x)])  # all of (0, inf) and parts
+    errors = {s: s * waves[:, ::s].sum(axis=1) - waves.sum(axis=1) for s in _STRIDES}
+    stride = next(s for s in _STRIDES if np.abs(errors[s]).max() < _CLOSE)
+    place = np.arange(_FINE + 1.0)
+    chances = CubicSpline(place, weights).antiderivative()(place)
+    return HalfLineLambda(
+        nodes=np.exp(x[::stride]),
+        weights=weights[::stride] / weights[::stride].sum(),
+        logs=x,
+        chances=chances / chances[-1],
+        densities=weights / CubicSpline(place, x)(place, 1) / chances[-1],
+    )
 
 
 def few_lambdas(
@@ -318,8 +234,9 @@ def few_lambdas(
     n: int,
     scale: float = 1.0,
     null: bool = False,
+    far: float = _FAR,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Few values for the law of `half_line_lambda`, of B evidences at once.
+    """Values for the law of `half_line_lambda`, of B evidences at once.
 
     Parameters
     ----------
@@ -327,6 +244,8 @@ def few_lambdas(
         The evidences, shapes (B, r), (B, r), (B,) and (B,).
     n, scale, null
         How many values; the others as in `half_line_lambda`.
+    far
+        Values whose log density is this far below the highest are left out.
 
     Returns
     -------
@@ -356,16 +275,17 @@ def few_lambdas(
     places = [turn, turn + np.log((rank + 1) / df), np.full(len(d), -2 * np.log(scale))]
     anchors = np.stack([*places, *np.log(d[:, [0, -1] if rank else []].T)])
     tilt = null and rank > 1
-    low = np.maximum(anchors.min(axis=0) - 3 - 2 * _FAR / (rank + 1 - 2 * tilt), -690.0)
-    high = np.minimum(anchors.max(axis=0) + 3 + 2 * _FAR, 690.0)
-    step = (high - low) / (_SCAN - 1)
-    x = low[:, None] + step[:, None] * np.arange(_SCAN)
+    low = np.maximum(anchors.min(axis=0) - 3 - 2 * far / (rank + 1 - 2 * tilt), -690.0)
+    high = np.minimum(anchors.max(axis=0) + 3 + 2 * far, 690.0)
+    scan = round(_SCAN * far / _FAR)
+    step = (high - low) / (scan - 1)
+    x = low[:, None] + step[:, None] * np.arange(scan)
     values = look(x)[0]
     best = np.argmax(values, axis=1)
-    inside = values > values.max(axis=1, keepdims=True) - _FAR
+    inside = values > values.max(axis=1, keepdims=True) - far
     if tilt:
-        inside |= values - x > (values - x).max(axis=1, keepdims=True) - _FAR
-    first, last = np.argmax(inside, axis=1), _SCAN - 1 - np.argmax(inside[:, ::-1], axis=1)
+        inside |= values - x > (values - x).max(axis=1, keepdims=True) - far
+    first, last = np.argmax(inside, axis=1), scan - 1 - np.argmax(inside[:, ::-1], axis=1)
     mode, width = _peak(d, power, floor, df, slope2, low + step * best, step)
     ends = np.stack([low + step * (first - 1), low + step * (last + 1)], axis=1)
     ends = np.arcsinh((ends - mode[:, None]) / width[:, None])
@@ -441,7 +361,7 @@ def gauss_rule(x: FloatArray, weights: FloatArray, n: int) -> tuple[FloatArray, 
     return centre + width * nodes, rows[0] ** 2
 
 
-LambdaLaw = GridLambda | PanelLambda | PointValue  # the last: set by hand, as in LIME
+LambdaLaw = GridLambda | HalfLineLambda | PointValue  # the last: set by hand, as in LIME
 _DRAW_BLOCK = 1 << 20  # exponentials held at once
 
 

@@ -1,14 +1,12 @@
 """Mixtures of Student t laws: the marginals of beta, exactly and for every feature at once.
 
 With 30 degrees of freedom or more the t distribution function is a normal one at another place,
-which is several times faster than its own series. `solve_quantiles` and `shortest_intervals`
-serve mixtures of any law.
+which is several times faster than its own series.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,76 +16,8 @@ from scipy import special
 
 from eblime._types import BoolArray, FloatArray, IntArray
 
-Curve = Callable[[FloatArray], FloatArray]  # (K, m) -> (K, m)
-Curves = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # of the cdf and the pdf
-
-
-def solve_quantiles(
-    curves: Curves,
-    q: FloatArray,
-    start: FloatArray,
-    bracket: tuple[FloatArray, FloatArray],
-    width: FloatArray,
-) -> FloatArray:
-    """Move `start` to the quantiles q inside their brackets, all (K, m); q may be (K, 1).
-
-    Newton's method on the normal scale: `ndtri(cdf(x))` is nearly a straight line, so that two or
-    three steps are enough. A step that leaves the bracket is replaced by halving the bracket, on
-    an asinh scale with the given `width` because tails can be heavy. Newton doubles the digits: a
-    step of 1e-6 of a width leaves an error near 1e-12. A quantile that is reached stays, so that it
-    does not depend on the others.
-    """
-    goal, x = special.ndtri(q), start
-    low, high = bracket
-    done = np.zeros(x.shape, dtype=bool)
-    for _ in range(200):
-        chance, density = curves(x)
-        low, high = np.where(chance <= q, x, low), np.where(chance >= q, x, high)
-        normal = special.ndtri(np.clip(chance, 1e-300, 1 - 1e-16))
-        rate = np.exp(-0.5 * normal**2) / np.sqrt(2 * np.pi) / density
-        newton = x - (normal - goal) * rate
-        inside = (newton >= low) & (newton <= high)
-        # else the middle of the bracket on the asinh scale of the given width
-        middle = width * np.sinh((np.arcsinh(low / width) + np.arcsinh(high / width)) / 2)
-        moved = np.where(inside, newton, np.clip(middle, low, high))
-        still = np.abs(moved - x) <= np.where(inside, 1e-6 * rate, 1e-11 * np.abs(x))
-        x = np.where(done, x, moved)
-        done |= still | (low == high) | ~np.isfinite(x)
-        if done.all():
-            break
-    return x
-
-
-def shortest_intervals(
-    quantile: Callable[[FloatArray, FloatArray | None], FloatArray],
-    pdf: Curve,
-    prob: float,
-    m: int,
-) -> FloatArray:
-    """Shortest intervals that contain `prob`, (2, m).
-
-    The best of 33 masses to the left of the interval, refined by bisection: at the shortest
-    interval the densities at both ends are equal. The scan handles laws with two modes, which have
-    several such intervals. `quantile` takes probabilities (K, m) and a start, or None.
-    """
-    with np.errstate(all="ignore"):  # with almost no degrees of freedom the ends can overflow
-        masses = np.broadcast_to((1 - prob) * np.arange(1, 34)[:, None] / 34, (33, m))
-        ends = quantile(np.concatenate([masses, masses + prob]), None).reshape(2, 33, m)
-        best = np.argmin(ends[1] - ends[0], axis=0)
-        low, high = (1 - prob) * best / 34, (1 - prob) * (best + 2) / 34
-        places = ends[:, best, np.arange(m)]
-        for _ in range(30):
-            left = (low + high) / 2
-            places = quantile(np.stack([left, left + prob]), places)
-            density = pdf(places)
-            rising = density[0] < density[1]  # then the interval must move to the right
-            low, high = np.where(rising, left, low), np.where(rising, high, left)
-        return np.asarray(places)
-
-
 _MANY = 30.0  # degrees of freedom from which on Hill's expansion has an error below 1e-12
 _NEAR = 5.0  # scales within which it is used
-_TOGETHER = 1 << 14  # numbers of mixtures that are summarised at once: they stay in the cache
 _BLOCK = 1 << 21  # numbers held at once
 _LARGEST = 1e150  # quantiles beyond it are not resolved: nothing is known
 
@@ -185,11 +115,27 @@ class StudentMixture:
         return (self.offset + self.unit * out).reshape(shape)
 
     def hdi(self, prob: float) -> FloatArray:
-        """Shortest intervals that contain `prob`, (m, 2)."""
+        """Shortest intervals that contain `prob`, (m, 2).
+
+        The best of 33 masses to the left of the interval, refined by bisection: at the shortest
+        interval the densities at both ends are equal. The scan handles laws with two modes, which
+        have several such intervals.
+        """
         m = self.loc.shape[1]
         if not self.unit:
             return np.broadcast_to(np.reshape(self.offset, (-1, 1)), (m, 2)).copy()
-        places = shortest_intervals(self._quantiles, self._pdf, prob, m)
+        with np.errstate(all="ignore"):  # with almost no degrees of freedom the ends can overflow
+            masses = np.broadcast_to((1 - prob) * np.arange(1, 34)[:, None] / 34, (33, m))
+            ends = self._quantiles(np.concatenate([masses, masses + prob])).reshape(2, 33, m)
+            best = np.argmin(ends[1] - ends[0], axis=0)
+            low, high = (1 - prob) * best / 34, (1 - prob) * (best + 2) / 34
+            places = ends[:, best, np.arange(m)]
+            for _ in range(30):
+                left = (low + high) / 2
+                places = self._quantiles(np.stack([left, left + prob]), places)
+                density = self._pdf(places)
+                rising = density[0] < density[1]  # then the interval must move to the right
+                low, high = np.where(rising, left, low), np.where(rising, high, left)
         return np.asarray(self.offset + self.unit * places).T
 
     def select(self, features: IntArray) -> StudentMixture:
@@ -200,15 +146,9 @@ class StudentMixture:
         return replace(self, **{name: values[..., features] for name, values in own.items()})
 
     def _mix(self, terms: FloatArray) -> FloatArray:
-        """Sum the components' values by their weights, (..., L, m) -> (..., m).
-
-        In order, so that a law has the same sum alone as beside others.
-        """
+        """Sum the components' values by their weights, (..., L, m) -> (..., m)."""
         weights = self.weights if self.weights.ndim == 2 else self.weights[:, None]
-        product = weights * terms
-        if product.shape[-1] == 1:  # NumPy would add one column pairwise
-            product = np.repeat(product, 2, axis=-1)
-        return np.asarray(product.sum(axis=-2))[..., : terms.shape[-1]]
+        return np.asarray((weights * terms).sum(axis=-2))
 
     def _pdf(self, x: FloatArray) -> FloatArray:
         """Densities in standard units, (K, m) -> (K, m)."""
@@ -248,50 +188,34 @@ class StudentMixture:
                 return np.asarray(low)
             middle = self._mix(ends) if start is None else start
             inside = np.isfinite(middle) & (middle >= low) & (middle <= high)
-            begin = np.where(inside, middle, low)
-            width = np.maximum(self.scale.min(axis=0), np.finfo(float).tiny)
-            return solve_quantiles(self._curves, q, begin, (low, high), width)
+            return self._solve(q, np.where(inside, middle, low), low, high)
 
+    def _solve(self, q: FloatArray, x: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Move x to the quantiles q between low and high, all (K, m); q may be (K, 1).
 
-def summarise(
-    mixtures: Sequence[StudentMixture], q: FloatArray
-) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-    """For each mixture `sd`, (m,), `quantile`, (K, m), and `prob_positive`, (m,); q is (K,).
-
-    Those with the same degrees of freedom are done together, in a tenth of the time and with the
-    same numbers.
-    """
-    found: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
-    alike: dict[Any, list[int]] = {}
-    for number, law in enumerate(mixtures):
-        if law.unit and law.df >= _MANY and not np.any(law.offset):
-            alike.setdefault((law.df, len(law.weights)), []).append(number)
-        else:
-            found[number] = law.sd, law.quantile(q[:, None]), law.prob_positive()
-    for numbers in alike.values():
-        most = max(1, _TOGETHER // mixtures[numbers[0]].loc.size)
-        for first in range(0, len(numbers), most):
-            some = numbers[first : first + most]
-            laws = [mixtures[number] for number in some]
-            ends = np.cumsum([law.loc.shape[1] for law in laws])[:-1]
-            joined = StudentMixture(
-                weights=np.concatenate([_own_weights(law) for law in laws], axis=1),
-                loc=np.concatenate([law.loc for law in laws], axis=1),
-                scale=np.concatenate([law.scale for law in laws], axis=1),
-                df=laws[0].df,
-                unit=1.0,
-                heavy=np.concatenate([law.heavy for law in laws]),
-            )
-            columns = joined.sd, joined.quantile(q[:, None]), joined.prob_positive()
-            split = [np.split(values, ends, axis=-1) for values in columns]
-            for number, law, sd, x, positive in zip(some, laws, *split, strict=True):
-                found[number] = law.unit * sd, law.unit * x, positive
-    return [found[number] for number in range(len(mixtures))]
-
-
-def _own_weights(law: StudentMixture) -> FloatArray:
-    """Weights for each law of a mixture, (L, m)."""
-    return law.weights if law.weights.ndim == 2 else law.weights[:, None] + np.zeros_like(law.loc)
+        Newton's method on the normal scale: `ndtri(cdf(x))` is nearly a straight line, so that two
+        or three steps are enough. A step that leaves the bracket is replaced by halving the
+        bracket, on an asinh scale because tails can be heavy. Newton doubles the digits: a step of
+        1e-6 of a width leaves an error near 1e-12. A quantile that is reached stays, so that it
+        does not depend on the others.
+        """
+        goal, width = special.ndtri(q), np.maximum(self.scale.min(axis=0), np.finfo(float).tiny)
+        done = np.zeros(x.shape, dtype=bool)
+        for _ in range(200):
+            chance, density = self._curves(x)
+            low, high = np.where(chance <= q, x, low), np.where(chance >= q, x, high)
+            normal = special.ndtri(np.clip(chance, 1e-300, 1 - 1e-16))
+            rate = np.exp(-0.5 * normal**2) / np.sqrt(2 * np.pi) / density
+            newton = x - (normal - goal) * rate
+            inside = (newton >= low) & (newton <= high)
+            middle = width * np.sinh((np.arcsinh(low / width) + np.arcsinh(high / width)) / 2)
+            moved = np.where(inside, newton, np.clip(middle, low, high))
+            still = np.abs(moved - x) <= np.where(inside, 1e-6 * rate, 1e-11 * np.abs(x))
+            x = np.where(done, x, moved)
+            done |= still | (low == high) | ~np.isfinite(x)
+            if done.all():
+                break
+        return x
 
 
 class StudentLaw(ABC):

@@ -15,11 +15,11 @@ import numpy as np
 
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray
-from eblime.engine.calls import Caller, check_scores, model_error
-from eblime.engine.questions import PendingReply, Question, Reply, open_cache, open_model
+from eblime.engine.cache import open_cache
+from eblime.engine.calls import Caller, check_scores
+from eblime.engine.questions import PendingReply, Question, Reply, open_model
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
-from eblime.models.adapt import with_reader
 from eblime.models.conversion import join_batches
 from eblime.protocols import Scene, Subject
 from eblime.stopping.rule import FIRST
@@ -88,7 +88,7 @@ def drive(
 
 def _has_large(sessions: Sequence[Session]) -> bool:
     """Whether some session has an input too large to share a call."""
-    return any(hasattr(session.state.subject.scene, "renderer") for session in sessions)
+    return any(hasattr(session.subject.scene, "renderer") for session in sessions)
 
 
 def _next_group(waiting: deque[Session]) -> list[Session]:
@@ -96,7 +96,7 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
     group: list[Session] = []
     total = 0
     for session in list(waiting):
-        question, calls = session.question, session.state.settings.calls
+        question, calls = session.question, session.settings.calls
         assert question is not None
         size = len(question.rows) + 1
         if group and total + size > min(calls.batch_size or _MAX_ROWS, question.neighbourhood.room):
@@ -137,15 +137,15 @@ def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException]
 
 def run(session: Session, progress: Progress = None) -> None:
     """Ask the model, which is opened once, until a session has all its answers."""
-    state, known = session.state, session.state.first.n_masks
+    known = session.first.n_masks
 
     def report(n: int) -> None:
-        done = session.state.first.n_masks - known + n
-        show(done, total=session.state.expected - known)
+        done = session.first.n_masks - known + n
+        show(done, total=session.expected - known)
 
     with (
-        progress_reporter(progress, state.expected, unit="mask", what="asking the model") as show,
-        open_model(state.settings, state.subject.scene, report) as model,
+        progress_reporter(progress, session.expected, unit="mask", what="asking the model") as show,
+        open_model(session.settings, session.subject.scene, report) as model,
     ):
         report(0)
         while session.question is not None:
@@ -158,13 +158,13 @@ def ask(sessions: Sequence[Session]) -> list[Reply]:
     Their numbers are the same either way: the score of a row must not depend on the other rows of
     its batch. Stored answers are not asked again. Each is asked alone if its calls are limited.
     """
-    settings = sessions[0].state.settings
+    settings = sessions[0].settings
     questions = [session.question for session in sessions if session.question is not None]
     if len(questions) == 1 or settings.calls.max_calls is not None:
-        scenes = [session.state.subject.scene for session in sessions]
+        scenes = [session.subject.scene for session in sessions]
         return [answer(settings, *pair) for pair in zip(scenes, questions, strict=True)]
-    with open_cache(settings) as section_of:
-        pending = [PendingReply(one, section_of(one.neighbourhood)) for one in questions]
+    with open_cache(settings.calls.cache, settings.model) as section_of:
+        pending = [PendingReply(one, section_of(one.neighbourhood.scope)) for one in questions]
         rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
         ends = np.cumsum([len(some) for some in rows])
         caller, total = Caller(settings.model, settings.calls), int(ends[-1])
@@ -207,20 +207,3 @@ def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
     near = subject.neighbourhood(np.random.default_rng(0))
     question = Question(neighbourhood=near, rows=np.empty(0, dtype=np.intp), targets=1)
     return answer(settings, subject.scene, question).original
-
-
-def output_of_input(settings: LoopSettings, scene: Any) -> Any:
-    """All that the model returns for an array itself, in the model's own form."""
-    found: list[Any] = []
-
-    def keep(output: Any, n: int) -> FloatArray:
-        found[:] = [output]
-        return np.zeros((n, 1))
-
-    try:
-        Caller(with_reader(settings.model, keep), settings.calls).answer(
-            scene.shown[None].copy(), 1
-        )
-    except Exception as error:
-        raise model_error(1, error) from error
-    return found[0]

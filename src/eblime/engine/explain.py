@@ -15,7 +15,7 @@ import scipy
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe
-from eblime._types import FloatArray, RNGLike
+from eblime._types import BoolArray, FloatArray, RNGLike
 from eblime._version import __version__
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, as_design, rows_of
@@ -23,11 +23,10 @@ from eblime.engine.drive import run
 from eblime.engine.questions import Reply
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, rule_name
-from eblime.engine.state import State, whole_scene
 from eblime.engine.targets import output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_inputs
-from eblime.protocols import Composite, Design, Subject
+from eblime.protocols import Composite, Design, Scene, Subject
 from eblime.results.explanation import Explanation
 
 _MOST_MASKS = 10_000_000  # of an explanation that is continued
@@ -51,14 +50,13 @@ def explanations(session: Session) -> dict[int, Explanation]:
     """The explanations of a session that has no question left, by column."""
     if session.error is not None:
         raise session.error
-    state = session.state.with_fit()
-    settings, opening = state.settings, state.replies[0]
+    settings, opening, fits = session.settings, session.replies[0], session.fits()
     original, labels = opening.original, settings.labels
-    scene, fixed = whole_scene(state.subject)
-    provenance = _provenance(state)
+    scene, fixed = whole_scene(session.subject)
+    provenance = _provenance(session)
     if len(original) > 1 and settings.ranked:
         provenance["top_classes"] = top_outputs(original, labels)
-    source = Source(settings=settings, subject=state.subject, seed=state.seed, opening=opening)
+    source = Source(settings=settings, subject=session.subject, seed=session.seed, opening=opening)
     return {
         column: Explanation(
             posterior=posterior.with_fixed(fixed),
@@ -68,55 +66,63 @@ def explanations(session: Session) -> dict[int, Explanation]:
             target=column,
             label=output_label(column, len(original), labels),
             prediction=float(original[column]),
-            exhaustive=state.exhaustive,
+            exhaustive=session.exhaustive,
             provenance=provenance,
-            generator=state.generator,
+            generator=session.generator,
             source=source,
         )
-        for column, (posterior, answers) in zip(opening.columns, state.fits, strict=True)
+        for column, (posterior, answers) in zip(opening.columns, fits, strict=True)
     }
 
 
-def _provenance(state: State) -> dict[str, Any]:
+def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
+    """The scene that an explanation keeps, and which of its features are fixed; None is none.
+
+    The loop knows nothing of features that no perturbed input changes, such as the columns of a
+    table in which all rows are the same.
+    """
+    return getattr(subject, "whole", None) or subject.scene, getattr(subject, "fixed", None)
+
+
+def _provenance(session: Session) -> dict[str, Any]:
     """Settings, seed, cost and versions, for the reader of the results."""
-    settings, model = state.settings, state.settings.model
+    settings, model = session.settings, session.settings.model
     about: Any = getattr(model, "about", None)  # such as the layout that it takes
-    known = about(state.subject.scene) if callable(about) else {}
+    known = about(session.subject.scene) if callable(about) else {}
     found: dict[str, Any] = {
         "method": describe(settings.method),
         "input": {**settings.about, **known},
         "design": describe(settings.design),
         "kernel": describe(as_kernel(settings.kernel)),
-        "seed": state.seed,
-        "model_calls": state.calls,
-        "batch_size": int(state.replies[-1].batch_size),
-        "seconds": time.perf_counter() - state.start,
+        "seed": session.seed,
+        "model_calls": session.calls,
+        "batch_size": int(session.replies[-1].batch_size),
+        "seconds": time.perf_counter() - session.start,
         "versions": {
             "eblime": __version__,
             "numpy": np.__version__,
             "scipy": scipy.__version__,
         },
     }
-    if len(state.replies) > 1:
-        found["rounds"] = len(state.replies)
+    if len(session.replies) > 1:
+        found["rounds"] = len(session.replies)
     if settings.until is not None:
-        found |= {"until": rule_name(settings.until), "reached": bool(state.reached)}
-    if state.stopped is not None:
-        found["stopped"] = state.stopped
+        found |= {"until": rule_name(settings.until), "reached": bool(session.reached)}
+    if session.stopped is not None:
+        found["stopped"] = session.stopped
     return found
 
 
 def fit_together(sessions: Sequence[Session]) -> None:
     """Fit the sessions that have no fit yet, if the method can do that in one pass."""
-    unfitted = [s for s in sessions if s.error is None and s.state.fit is None]
-    if len(unfitted) < 2 or not getattr(unfitted[0].state.settings.method, "fits_inputs", False):
+    unfitted = [session for session in sessions if session.error is None and session.fit is None]
+    method = unfitted[0].settings.method if unfitted else None
+    if len(unfitted) < 2 or not getattr(method, "fits_inputs", False):
         return
     with suppress(Exception):  # each alone then raises its own error
-        answers = [session.state.answers for session in unfitted]
-        fits = fit_inputs(unfitted[0].state.settings.method, answers)
+        fits = fit_inputs(method, [session.answers for session in unfitted])
         for session, fit in zip(unfitted, fits, strict=True):
-            generator = session.state.rng.bit_generator.state
-            session.state = replace(session.state, fit=fit, generator=generator)
+            session.fit, session.generator = fit, session.rng.bit_generator.state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -158,22 +164,31 @@ class Source:
             max_seconds=None,
             spent=int(cost.get("model_calls", 0)),
         ).for_input(self.subject.scene, exact=near.exact)
-        columns, opening = [explanation.target], self.opening
-        state = State(
+        total, columns, opening = settings.masks_for(), [explanation.target], self.opening
+        design: Any = as_design(
+            settings.design,
+            total,
+            known.n_features,
+            exact=False,
+            method=settings.method,
+            kernel=settings.kernel,
+        )
+        sized = is_dataclass(design) and "n_masks" in {entry.name for entry in fields(design)}
+        if sized:
+            design = replace(design, n_masks=total)  # one that was made for fewer
+        session = Session(
             settings=settings,
             subject=self.subject,
             targets=columns,
             seed=self.seed,
             rng=_generator(known),
+            design=_More(design=design, total=total),
             start=time.perf_counter() - float(cost.get("seconds", 0.0)),
             neighbourhood=near,
-            first=known,
             answers=(known,),
             replies=() if opening is None else (replace(opening, columns=columns, calls=0),),
-            expected=settings.masks_for(),
+            expected=total,
         )
-        design = _More(design=_larger_design(settings, state), total=settings.masks_for())
-        session = Session(state, design)
         run(session, progress)
         (found,) = explanations(session).values()
         before, now = explanation.prediction, found.prediction
@@ -210,19 +225,6 @@ def _generator(answers: Answers) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
-def _larger_design(settings: LoopSettings, state: State) -> Any:
-    design: Any = as_design(
-        settings.design,
-        settings.masks_for(),
-        state.first.n_features,
-        exact=False,
-        method=settings.method,
-        kernel=settings.kernel,
-    )
-    sized = is_dataclass(design) and "n_masks" in {entry.name for entry in fields(design)}
-    return replace(design, n_masks=settings.masks_for()) if sized else design
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _More:
     design: Design
@@ -236,8 +238,7 @@ class _More:
         if left <= 0:
             return None
         if isinstance(self.design, OneShot):
-            if self.design.masks is None:
-                return left
+            assert self.design.masks is not None  # the domain draws no masks of its own
             drawn = self.design.masks(rng, left + 2, answers.n_features)
             masks = np.asarray(drawn.masks if isinstance(drawn, Proposal) else drawn)
             begin = 0  # without the input itself and its complement, which were asked

@@ -12,32 +12,16 @@ fit. `rarest_seen` says how rare such an effect must be, and every statement nam
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from eblime._types import BoolArray, FloatArray
+from eblime._repr import short_repr
+from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.posterior import Posterior
-
-__all__ = [
-    "FIRST",
-    "GROWTH",
-    "UNSEEN",
-    "Combination",
-    "Rule",
-    "Verdict",
-    "is_due",
-    "look_penalty",
-    "masks_factor",
-    "next_total",
-    "rarest_seen",
-    "round_up",
-    "verdict_on",
-]
 
 FIRST = 64  # masks before the first look
 GROWTH = 1.3  # masks grow at least by this factor from one look to the next
@@ -49,7 +33,6 @@ UNSEEN = 0.1  # part of a rule's error rate for effects that no mask has shown
 _RARE = 64  # an effect that shows in one of so many masks must not go unseen
 _LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
 _MORE = 1.01  # least factor of a rule that is not reached
-_DRAWS = 1000  # for the probability of a statement that is far from certain
 
 
 def look_penalty(alpha: float, n_masks: int) -> float:
@@ -114,42 +97,35 @@ class Verdict:
     """What a rule says about the answers so far."""
 
     reached: bool
-    words: str | Callable[[], str]  # for `text`; a function where finding them takes time
+    text: str  # what is known, and how certainly
     factor: float  # how many times as many masks it will probably take; at most 1 if reached
-
-    @property
-    def text(self) -> str:
-        """What is known, and how certainly."""
-        return self.words if isinstance(self.words, str) else self.words()
 
 
 def verdict_on(
     what: str,
-    error: float,
-    rule_error: tuple[float, float],
-    fit: tuple[Posterior, Answers],
+    errors: FloatArray,
+    rate: float,
+    share: float,
+    n_masks: int,
     *,
-    holds: Callable[[FloatArray], BoolArray],
     doubt: str = "",
     changing: float = 0.0,
     penalty: float | None = None,
     factor: float | None = None,
 ) -> Verdict:
-    """The verdict on a statement, given a bound of the probability that it is wrong.
+    """The verdict on a statement, given bounds of the probabilities that parts of it are wrong.
 
     Parameters
     ----------
     what
         The statement, without its probability.
-    error
-        The bound, at this look.
-    rule_error
+    errors
+        The bounds, at this look. Their sum bounds the error of the whole statement.
+    rate, share
         The probability with which the statement may be wrong, and the part of it that may be used;
         see `Rule.judge`.
-    fit
-        Posterior and answers.
-    holds
-        Whether the statement is true for draws of the importances, (n, p) -> (n,).
+    n_masks
+        Masks asked so far.
     doubt
         What is least certain, for a statement that is not certain enough.
     changing
@@ -164,49 +140,31 @@ def verdict_on(
     -----
     The rate is the sum of that of the statement and of that of effects that no mask has shown.
     """
-    posterior, n, (rate, share) = fit[0], fit[1].n_masks, rule_error
-    penalty = look_penalty(rate * share, n) if penalty is None else penalty
-    allowed, seen = (1 - UNSEEN) * rate * share / penalty, rarest_seen(n, rate)
+    alpha = rate * share
+    penalty = look_penalty(alpha, n_masks) if penalty is None else penalty
+    error, allowed = float(errors.sum()), (1 - UNSEEN) * alpha / penalty
+    seen = rarest_seen(n_masks, rate)
     certain, often = error <= allowed, seen >= _RARE
-    unseen = float(np.exp(-n * changing))  # the chance to miss an effect of this size and share
-    reached = certain and (often or error * penalty + unseen <= rate * share)
+    unseen = float(np.exp(-n_masks * changing))  # the chance to miss an effect of this size
+    reached = certain and (often or error * penalty + unseen <= alpha)
     if factor is None:
         now, goal = (-special.ndtri(min(value, 0.49)) for value in (error, allowed))
         factor = masks_factor(goal, now, reached=certain)
     if not (reached or often):
-        in_range = -np.log(rate * share) / max(n * changing, 1e-9)
+        in_range = -np.log(alpha) / max(n_masks * changing, 1e-9)
         factor = max(factor, _MORE, min(_RARE / max(1, seen), in_range))
-
-    def describe() -> str:
-        # a small bound is nearly exact; a large one counts what is wrong in several ways repeatedly
-        chance = 1 - error if error < 0.1 else float(holds(posterior.sample(_DRAWS, rng=0)).mean())
-        digits = 4 if error < 0.1 else 2
-        known = f"{min(chance, 0.9999):.{digits}g}" if chance > 0 else f"below {1 / _DRAWS:g}"
-        text = f"{what} with probability {known} ({1 - allowed:.4g} is needed at each look)"
-        effect = f"an effect shows in fewer than 1 of {seen} masks"
-        if reached:
-            limit = "" if often else " and is larger than the range of the scores"
-            return f"{text}, unless {effect}{limit}"
-        if certain:
-            return (
-                f"{text}, but an effect that shows in fewer than 1 of {seen} masks may "
-                f"be unseen (1 of {_RARE} is needed)"
-            )
-        return f"{text}: {doubt}" if doubt else text
-
-    return Verdict(reached=reached, words=describe, factor=factor)
-
-
-def round_up(number: int) -> int:
-    """A whole number with two digits that count, not below the number.
-
-    Examples
-    --------
-    >>> round_up(1234), round_up(87), round_up(0)
-    (1300, 87, 0)
-    """
-    unit: int = 10 ** max(0, len(str(number)) - 2)
-    return -(-number // unit) * unit
+    known = min(0.9999, float(np.prod(1 - np.minimum(errors, 1))))
+    chance = f"{known:.{4 if error < 0.1 else 2}g}" if known > 0.001 else "below 0.001"
+    text = f"{what} with probability {chance} ({1 - allowed:.4g} is needed at each look)"
+    rare = f"in fewer than 1 of {seen} masks"
+    if reached:
+        text += f", unless an effect shows {rare}"
+        text += "" if often else " and is larger than the range of the scores"
+    elif certain:
+        text += f", but an effect that shows {rare} may be unseen (1 of {_RARE} is needed)"
+    elif doubt:
+        text += f": {doubt}"
+    return Verdict(reached=reached, text=text, factor=factor)
 
 
 def masks_factor(goal: float, now: float, *, reached: bool) -> float:
@@ -221,7 +179,7 @@ def masks_factor(goal: float, now: float, *, reached: bool) -> float:
 class Rule(ABC):
     """A stop rule: a function (posterior, answers) -> reason or None, combined with `&` and `|`.
 
-    Subclasses are frozen dataclasses whose first field is their positional argument.
+    Subclasses are frozen dataclasses.
     """
 
     __slots__ = ()
@@ -275,15 +233,8 @@ class Rule(ABC):
         return Combination(rules=tuple(parts), every=every)
 
     def __repr__(self) -> str:
-        """The rule as it is written, with the settings that differ from the defaults."""
-        shown = []
-        for number, entry in enumerate(fields(self)):  # type: ignore[arg-type]
-            value = getattr(self, entry.name)
-            if number == 0 and (entry.default is MISSING or not entry.kw_only):
-                shown.append(f"{value!r}")
-            elif value != entry.default or entry.name == "prob":
-                shown.append(f"{entry.name}={value!r}")
-        return f"{type(self).__name__}({', '.join(shown)})"
+        """The rule with the settings that differ from the defaults."""
+        return short_repr(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -314,7 +265,7 @@ class Combination(Rule):
         chosen = verdicts if self.every else met or verdicts
         return Verdict(
             reached=len(met) == len(verdicts) if self.every else bool(met),
-            words=lambda: "; ".join(verdict.text for verdict in chosen),
+            text="; ".join(verdict.text for verdict in chosen),
             factor=(max if self.every else min)(verdict.factor for verdict in verdicts),
         )
 
