@@ -258,8 +258,9 @@ def _in_words(numbers: Any) -> str:
 
 def _predict(worker: Worker, number: int, target: int) -> Any:
     """The score of an input, (1,); empty if there is no such output."""
-    state = worker.begin(number).state
-    return np.asarray(score_of_input(state.settings, state.subject))[target : target + 1]
+    session = worker.begin(number)
+    scores = score_of_input(session.settings, session.subject)
+    return np.asarray(scores)[target : target + 1]
 
 
 def _explain_again(worker: Worker, number: int) -> Any:
