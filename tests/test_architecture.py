@@ -77,14 +77,14 @@ ALLOWED = {
     "engine": {
         *("_checks", "_digest", "_progress", "_repr", "_threads", "_types"),
         *("_version", "_warn", "answers", "core", "designs", "kernels", "methods", "models"),
-        *("posterior", "protocols", "results", "scores", "stopping", "numpy", "scipy"),
+        *("posterior", "protocols", "results", "stopping", "numpy", "scipy"),
     },
     "explainers": {
         *("_checks", "_progress", "_repr", "_types", "_warn", "domains", "engine", "methods"),
         *("models", "protocols", "registry", "results", "scores", "numpy"),
     },
     "games": {
-        *("_checks", "_types", "domains", "engine", "explainers"),
+        *("_checks", "_types", "domains", "engine", "explainers", "scores"),
         "numpy",
     },
     # what people look at
@@ -113,7 +113,7 @@ ALLOWED = {
     "family": {
         *("_checks", "_lazy", "_pandas", "_types", "answers", "designs", "domains", "engine"),
         *("explainers", "kernels", "laws", "methods", "posterior", "protocols", "results"),
-        *("stopping", "numpy", "scipy"),
+        *("scores", "stopping", "numpy", "scipy", "sklearn"),
     },
     # many inputs, measures, example data, the command line
     "batch": {
@@ -132,7 +132,7 @@ ALLOWED = {
             "_types",
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
-        *("protocols", "registry", "reporting", "results", "stopping", "fsspec"),
+        *("protocols", "registry", "reporting", "results", "scores", "stopping"),
         *("numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},

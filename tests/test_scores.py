@@ -351,7 +351,7 @@ def test_refusals_name_the_scores():
         explainer(Detector()).explain(photo())
     with pytest.raises(TypeError, match="all boxes and regions, or none"):
         explainer(Detector()).explain_targets(photo(), [Box("red"), 1])
-    with pytest.raises(TypeError, match="for an image only; the domain of this input is 'text'"):
+    with pytest.raises(TypeError, match="For an image alone"):
         eblime.TextExplainer(lambda texts: [1.0] * len(texts)).explain("a b", target=Box("red"))
 
 

@@ -14,8 +14,9 @@ from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.engine.drive import answer
 from eblime.engine.questions import Question, Reply
-from eblime.engine.targets import Target, check_targets
+from eblime.engine.targets import check_targets
 from eblime.explainers.compare import explainer_class
+from eblime.scores import Target
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]
 

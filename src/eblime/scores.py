@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -246,6 +246,22 @@ class Region:
 
 
 Score = Box | Region
+
+
+Target = int | str | Score | None
+Targets = int | Sequence[int | str | Score]
+
+
+def scores_of(targets: Any, labels: Sequence[str] | Mapping[int, str] | None) -> list[Score]:
+    """The boxes and regions among targets, also as texts; all of them, or none."""
+    if not isinstance(targets, (list, tuple)):
+        return []
+    names = labels.values() if isinstance(labels, Mapping) else labels or ()
+    found = [target if target in names else parse_score(target) for target in targets]
+    scores = [target for target in found if isinstance(target, (Box, Region))]
+    if scores and len(scores) < len(found):
+        raise TypeError(f"`targets` must be all boxes and regions, or none; got {targets!r:.80}.")
+    return scores
 
 
 def parse_score(target: Any) -> Any:

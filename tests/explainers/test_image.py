@@ -333,7 +333,7 @@ def test_a_batch_that_does_not_fit_into_memory_is_made_smaller():
             raise MemoryError("too large")
         return linear(batch)
 
-    import eblime.engine.batches as batches
+    import eblime.engine.questions as batches
 
     clock = iter(np.cumsum(1 / np.arange(1, 10_000)))  # every batch is faster than the one before
     original = batches.time.perf_counter
@@ -434,7 +434,7 @@ def test_the_fastest_batch_size_is_found():
 
         return model
 
-    import eblime.engine.batches as batches
+    import eblime.engine.questions as batches
 
     original = batches.time.perf_counter
     try:

@@ -1,19 +1,14 @@
-"""UnRAVEL: the process against scikit-learn's, the acquisition as printed, and known models."""
+"""UnRAVEL: slopes of the process, the acquisition as printed, and known models."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import optimize
 
 import eblime
-from eblime.family.active import (
-    UnRAVEL,
-    condition,
-    fit_process,
-    next_point,
-    penalised_likelihood,
-    prior_logs,
-)
+from eblime.family.active import UnRAVEL, fit_process, next_point, slopes
+
+sklearn = pytest.importorskip("sklearn")
+pytest.importorskip("sklearn.gaussian_process")
 
 
 def explain(model, x, rows, names=None, target=None, n_calls=10):
@@ -26,43 +21,40 @@ def explain(model, x, rows, names=None, target=None, n_calls=10):
 def process(rng):
     """A process of two columns on twelve points, all parameters different."""
     points = rng.normal(size=(12, 2))
-    logs = np.log([1.7, 0.3, 0.01, 0.8, 2.5])
-    return condition(points, np.sin(points[:, 0]) + 0.2 * rng.normal(size=12), logs)
-
-
-def test_predictions_equal_scikit_learn(rng, process):
-    """Mean and standard deviation of the function."""
-    gaussian_process = pytest.importorskip("sklearn.gaussian_process")
-    kernels = gaussian_process.kernels
+    kernels = sklearn.gaussian_process.kernels
     kernel = kernels.ConstantKernel(1.7) * kernels.RBF([0.8, 2.5]) + kernels.ConstantKernel(0.3)
-    judge = gaussian_process.GaussianProcessRegressor(kernel, alpha=0.01, optimizer=None)
-    x = rng.normal(size=(7, 2))
-    mean, sd = judge.fit(process.points, process.values).predict(x, return_std=True)
-
-    assert_allclose(process.predict(x)[0], mean, atol=1e-10)
-    assert_allclose(process.predict(x)[1], sd, atol=1e-8)
+    kernel += kernels.WhiteKernel(0.01)
+    values = np.sin(points[:, 0]) + 0.2 * rng.normal(size=12)
+    made = sklearn.gaussian_process.GaussianProcessRegressor(kernel, alpha=0, optimizer=None)
+    return made.fit(points, values)
 
 
-def test_gradient_of_the_likelihood(process):
-    """Against differences."""
-    error = optimize.check_grad(
-        lambda logs: penalised_likelihood(logs, process.points, process.values)[0],
-        lambda logs: penalised_likelihood(logs, process.points, process.values)[1],
-        process.logs,
+def test_parameters_maximise_likelihood_times_prior(rng):
+    """No other parameters near those that are found are better."""
+    points = rng.uniform(-1, 1, size=(20, 2))
+    found = fit_process(
+        points, np.sin(3 * points[:, 0]), fit_process(points, np.zeros(20)), anew=True
     )
+    centre = np.log([1.0, 2.0, 2.0, 0.1, 1e-4])
 
-    assert error < 1e-4
+    def value(logs):
+        return found.log_marginal_likelihood(logs) - np.sum((logs - centre) ** 2) / 8
+
+    best = found.kernel_.theta
+    low, high = found.kernel_.bounds.T
+    for _ in range(50):
+        near = np.clip(best + 0.1 * rng.normal(size=5), low, high)
+        assert value(near) <= value(best) + 1e-4
 
 
 def test_slopes_are_those_of_the_process(process):
     """The mean against differences of the mean; the covariance against that of differences."""
     x, h = np.array([0.3, -0.2]), 1e-3
-    mean, cov = process.slopes(x)
+    mean, cov = slopes(process, x)
     ends = np.concatenate([x + h * np.eye(2), x - h * np.eye(2)])
-    value = process.predict(ends)[0]
-    both = np.concatenate([process.points, ends])
-    lengths = np.exp(process.logs[3:])
-    gaps = (both[:, None] - both) / lengths
+    value = process.predict(ends)
+    both = np.concatenate([process.X_train_, ends])
+    gaps = (both[:, None] - both) / [0.8, 2.5]
     k = 1.7 * np.exp(-0.5 * np.sum(gaps**2, axis=2)) + 0.3
     noisy = k[:12, :12] + 0.01 * np.eye(12)
     left = k[12:, 12:] - k[12:, :12] @ np.linalg.solve(noisy, k[:12, 12:])
@@ -73,23 +65,26 @@ def test_slopes_are_those_of_the_process(process):
 
 
 def test_the_acquisition_is_as_printed(rng, process):
-    """The chosen point is better than any other drawn from the box."""
-    twin, z = np.random.default_rng(1), rng.uniform(-1, 1, size=(300, 2))
+    """The chosen point is at most a little worse than the best of many drawn from the box."""
+    twin, z = np.random.default_rng(1), rng.uniform(-1, 1, size=(3000, 2))
     chosen = next_point(process, 3, np.random.default_rng(1))
     shift = twin.normal(size=2) / np.log(3)
     both = np.concatenate([chosen[None], z])
-    value = process.predict(both)[1] - np.sqrt(np.sum((both - shift) ** 2, axis=1))
+    value = process.predict(both, return_std=True)[1]
+    value -= np.sqrt(np.sum((both - shift) ** 2, axis=1))
 
     assert (np.abs(chosen) <= 1).all()
-    assert value[0] >= value[1:].max() - 1e-9
+    assert value[0] >= value[1:].max() - 0.02
 
 
 def test_a_likelihood_finds_the_column_that_matters(rng):
     """A function of the first column: the second has a long length scale."""
     points = rng.uniform(-1, 1, size=(30, 2))
-    found = fit_process(points, np.sin(3 * points[:, 0]), prior_logs(2))
+    values = np.sin(3 * points[:, 0])
+    found = fit_process(points, values, fit_process(points, values), anew=True)
+    lengths = found.kernel_.k1.k1.k2.length_scale
 
-    assert found.lengths[1] > 4 * found.lengths[0]
+    assert lengths[1] > 4 * lengths[0]
 
 
 def test_slopes_of_a_smooth_model(rng):

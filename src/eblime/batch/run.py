@@ -35,9 +35,9 @@ from eblime.batch.worker import Job, explainer_settings, make_explainer, setting
 from eblime.batch.workers import Count, Workers, do_parts
 from eblime.engine.cache import model_name
 from eblime.engine.settings import check_max_masks
-from eblime.engine.targets import Targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
+from eblime.scores import Targets
 from eblime.stopping.rules import as_rule
 
 _PARTS = 10_000  # the most parts of a run of large inputs whose part size is not given
@@ -181,7 +181,6 @@ def explain_many(
             folder=folder,
             run=run,
             resumed=bool(files),
-            timeout=pool.timeout,
             until=rule,
         )
         return _finish(job, done, pool, max_failures, progress)

@@ -128,34 +128,38 @@ class AnswerCache:
             '--model-id "fraud model, 2026-11-03", and change the name when the model changes.'
         )
 
-    @contextmanager
-    def sections(self, model: Any) -> Iterator[Callable[[Any], CacheSection]]:
-        """Open the file for one model; yields a function from an input to its answers.
-
-        The function takes what decides a perturbed input besides its key; see
-        `Neighbourhood.scope`. The file is opened once, for however many inputs. With a `model_id`,
-        the code of the user's own kinds of inputs counts as far as it can be compared; without one
-        there must be none.
-        """
-        name = self.name_of(model)
-        with closing(open_file(self.file)) as connection:
-
-            def section_of(scope: Any) -> CacheSection:
-                try:
-                    digest = digest_of((name, scope), code=self.model_id is not None)
-                except UnknownContentError as error:
-                    if self.model_id is None:
-                        raise self._unknown("kind of input", error) from error
-                    message = f"`cache` needs an input whose content can be compared: {error}."
-                    raise TypeError(message) from error
-                return CacheSection(self, connection, bytes.fromhex(digest))
-
-            yield section_of
-
 
 def as_cache(cache: Any) -> AnswerCache | None:
     """A path as a cache; None is none."""
     return cache if cache is None or isinstance(cache, AnswerCache) else AnswerCache(cache)
+
+
+@contextmanager
+def open_cache(cache: Any, model: Any) -> Iterator[Callable[[Any], CacheSection | None]]:
+    """Open a cache for one model; yields a function from an input to its answers, None without.
+
+    The function takes what decides a perturbed input besides its key; see `Neighbourhood.scope`.
+    The file is opened once, for however many inputs. With a `model_id`, the code of the user's own
+    kinds of inputs counts as far as it can be compared; without one there must be none.
+    """
+    known = as_cache(cache)
+    if known is None:
+        yield lambda scope: None
+        return
+    name, has_id = known.name_of(model), known.model_id is not None
+    with closing(open_file(known.file)) as connection:
+
+        def section_of(scope: Any) -> CacheSection:
+            try:
+                digest = digest_of((name, scope), code=has_id)
+            except UnknownContentError as error:
+                if not has_id:
+                    raise known._unknown("kind of input", error) from error
+                message = f"`cache` needs an input whose content can be compared: {error}."
+                raise TypeError(message) from error
+            return CacheSection(known, connection, bytes.fromhex(digest))
+
+        yield section_of
 
 
 def model_name(model: Any, cache: Any) -> str | None:

@@ -15,11 +15,11 @@ import numpy as np
 
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray
-from eblime.engine.calls import Caller, check_scores, model_error
-from eblime.engine.questions import PendingReply, Question, Reply, open_cache, open_model
+from eblime.engine.cache import open_cache
+from eblime.engine.calls import Caller, check_scores
+from eblime.engine.questions import PendingReply, Question, Reply, open_model
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
-from eblime.models.adapt import with_reader
 from eblime.models.conversion import join_batches
 from eblime.protocols import Scene, Subject
 from eblime.stopping.rule import FIRST
@@ -163,8 +163,8 @@ def ask(sessions: Sequence[Session]) -> list[Reply]:
     if len(questions) == 1 or settings.calls.max_calls is not None:
         scenes = [session.subject.scene for session in sessions]
         return [answer(settings, *pair) for pair in zip(scenes, questions, strict=True)]
-    with open_cache(settings) as section_of:
-        pending = [PendingReply(one, section_of(one.neighbourhood)) for one in questions]
+    with open_cache(settings.calls.cache, settings.model) as section_of:
+        pending = [PendingReply(one, section_of(one.neighbourhood.scope)) for one in questions]
         rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
         ends = np.cumsum([len(some) for some in rows])
         caller, total = Caller(settings.model, settings.calls), int(ends[-1])
@@ -207,20 +207,3 @@ def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
     near = subject.neighbourhood(np.random.default_rng(0))
     question = Question(neighbourhood=near, rows=np.empty(0, dtype=np.intp), targets=1)
     return answer(settings, subject.scene, question).original
-
-
-def output_of_input(settings: LoopSettings, scene: Any) -> Any:
-    """All that the model returns for an array itself, in the model's own form."""
-    found: list[Any] = []
-
-    def keep(output: Any, n: int) -> FloatArray:
-        found[:] = [output]
-        return np.zeros((n, 1))
-
-    try:
-        Caller(with_reader(settings.model, keep), settings.calls).answer(
-            scene.shown[None].copy(), 1
-        )
-    except Exception as error:
-        raise model_error(1, error) from error
-    return found[0]

@@ -9,25 +9,10 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
-from eblime.scores import Box, Region, Score, parse_score
 
-Target = int | str | Box | Region | None
-Targets = int | Sequence[int | str | Box | Region]
 Labels = Sequence[str] | Mapping[int, str]
 
 _SHOWN = 10  # labels that a message lists
-
-
-def scores_of(targets: Any, labels: Labels | None) -> list[Score]:
-    """The boxes and regions among targets, also as texts; all of them, or none."""
-    if not isinstance(targets, (list, tuple)):
-        return []
-    names = _by_column(labels).values()
-    found = [target if target in names else parse_score(target) for target in targets]
-    scores = [target for target in found if isinstance(target, (Box, Region))]
-    if scores and len(scores) < len(found):
-        raise TypeError(f"`targets` must be all boxes and regions, or none; got {targets!r:.80}.")
-    return scores
 
 
 def check_labels(labels: Any) -> None:
@@ -53,7 +38,7 @@ def check_targets(targets: Any, labels: Labels | None) -> None:
         check_count("targets", int(targets))
     elif not isinstance(targets, (list, tuple)):
         raise TypeError(f"`targets` must be a number or a list of targets; got {targets!r}.")
-    elif not scores_of(targets, labels):
+    else:
         _columns(targets, None, labels)
 
 
@@ -116,7 +101,7 @@ def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
     if isinstance(target, bool) or not isinstance(target, (str, int, np.integer)):
         raise TypeError(
             f"`target` must be a whole number, a label or None; got {target!r:.80}. For an image "
-            "it may be an eblime.scores.Box or Region."
+            "alone it may be an eblime.scores.Box or Region."
         )
     column = class_number(target, labels)
     if not isinstance(target, str):
@@ -134,12 +119,10 @@ def _check_unambiguous(number: int, named: Mapping[int, str]) -> None:
     found = [column for column, label in named.items() if label in (f"{number}", f"{number}.0")]
     if not found or number in found:
         return
-    meant, other = named[found[0]], named.get(number)
-    also = "" if other is None else f", and column {number} has the label {other!r}"
-    choice = repr(meant) if other is None else f"{meant!r} or {other!r}"
+    label = named[found[0]]
     raise ValueError(
-        f"`target` {number} is ambiguous: the output with the label {meant!r} is in column "
-        f"{found[0]}{also}. Give the label as a string, {choice}."
+        f"`target` {number} is ambiguous: the output with the label {label!r} is in column "
+        f"{found[0]}. Give the label as a string, {label!r}."
     )
 
 

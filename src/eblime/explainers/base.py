@@ -15,11 +15,12 @@ from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings, check_masks, method_for, stop_settings
-from eblime.engine.targets import Labels, Target, Targets, scores_of
+from eblime.engine.targets import Labels
 from eblime.models.adapt import as_model
 from eblime.models.sklearn import output_names
 from eblime.protocols import Kernel, Method, Stop, Subject
 from eblime.results.explanation import Explanation
+from eblime.scores import Target, Targets
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -247,11 +248,6 @@ class BaseExplainer(ABC):
         self, x: object, targets: object, settings: LoopSettings
     ) -> tuple[LoopSettings, Subject, Any]:
         """Read the input; an explainer may adapt the settings and the targets to it."""
-        if scores_of(targets, settings.labels):
-            raise TypeError(
-                "A box or a region can be a target for an image only; the domain of this input is "
-                f"{self.domain!r}. Pass the number or the label of an output."
-            )
         return settings, self.subject(x), targets
 
     def source_of(self, explanation: Explanation, x: object) -> Source:

@@ -13,7 +13,7 @@ from eblime._repr import short_repr, stable_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
 from eblime.engine.settings import method_for
-from eblime.engine.targets import Target, target_of
+from eblime.engine.targets import target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.prompt import PromptExplainer
@@ -23,6 +23,7 @@ from eblime.methods.regression import as_method
 from eblime.models.conversion import is_frame
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
+from eblime.scores import Target
 
 MethodSpec = object  # a name, a `Method`, a pair of a method and its design, or a system
 _METHODS = ("eblime", "quadrature", "lime")  # by default

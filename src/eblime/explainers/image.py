@@ -9,19 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from eblime._types import FloatArray
 from eblime._warn import warn_user
-from eblime.domains.composite import Channels, Hide, Segmentation
+from eblime.domains.arrays import Channels, Hide, Segmentation
 from eblime.domains.image.scene import SEGMENTER, read_image
 from eblime.domains.masked import MaskedSubject
-from eblime.engine.drive import output_of_input
+from eblime.engine.calls import Caller, model_error
 from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import class_number, scores_of
+from eblime.engine.targets import class_number
 from eblime.explainers.base import BaseExplainer, spend
 from eblime.models.adapt import with_reader
 from eblime.models.conversion import on_cpu
 from eblime.results.explanation import Explanation
-from eblime.scores import Reader, Score, restore_score, score_record
+from eblime.scores import Reader, Score, restore_score, score_record, scores_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -113,7 +114,7 @@ def _with_scores(
     for score in scores:
         score.check(shape)
     find = partial(class_number, labels=settings.labels)
-    output = output_of_input(settings, scene)
+    output = _output_of(settings, scene.shown)
     reader = Reader(*zip(*(score.settle(output, shape, find) for score in scores), strict=True))
     for score, value in zip(reader.scores, np.ravel(on_cpu(reader(output, 1))), strict=True):
         if value == 0:
@@ -125,6 +126,21 @@ def _with_scores(
         about={**settings.about, "score": "; ".join(score.words for score in reader.scores)},
     )
     return settings, replace(scene, scores=[*map(score_record, reader.scores)])
+
+
+def _output_of(settings: LoopSettings, image: np.ndarray) -> Any:
+    """All that the model returns for an image, in the model's own form."""
+    found: list[Any] = []
+
+    def keep(output: Any, n: int) -> FloatArray:
+        found[:] = [output]
+        return np.zeros((n, 1))
+
+    try:
+        Caller(with_reader(settings.model, keep), settings.calls).answer(image[None].copy(), 1)
+    except Exception as error:
+        raise model_error(1, error) from error
+    return found[0]
 
 
 def _warn_unscaled(model: object, pixels: np.ndarray) -> None:

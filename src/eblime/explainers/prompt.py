@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,16 +23,16 @@ from eblime.domains.prompt import (
     with_targets,
 )
 from eblime.domains.tabular.row import as_mapping
-from eblime.engine.cache import as_cache
+from eblime.engine.cache import open_cache
 from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Target
 from eblime.explainers.base import BaseExplainer, Question, list_settings, spend
 from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
+from eblime.scores import Target
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -261,9 +260,9 @@ def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
     generate = getattr(model.language, "generate", None)
     if generate is None:
         raise ValueError("`answer` must be given: the model has no method `generate`.")
-    key, cache = prompt.encode("utf8", "surrogatepass"), as_cache(calls.cache)
-    with nullcontext() if cache is None else cache.sections(model) as sections:
-        section = None if sections is None else sections("written answers")
+    key = prompt.encode("utf8", "surrogatepass")
+    with open_cache(calls.cache, model) as section_of:
+        section = section_of("written answers")
         if section is not None and (known := section.read_text(key)) is not None:
             return known, 0
         try:

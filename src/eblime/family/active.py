@@ -1,6 +1,6 @@
 """UnRAVEL: a Gaussian process that chooses which rows to ask about (Saini and Prasad, 2022).
 
-The process has a length scale for each column:
+The process, scikit-learn's, has a length scale for each column:
 
     cov(f(x), f(x')) = variance exp(-sum_j (x_j - x'_j)^2 / (2 length_j^2)) + bias
 
@@ -9,27 +9,30 @@ Parameters maximise the marginal likelihood, with weak normal priors on their lo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
 
 from eblime._checks import as_generator, check_count
+from eblime._lazy import import_extra
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.engine.drive import score_of_input
-from eblime.engine.targets import Target
 from eblime.explainers.base import BaseExplainer
 from eblime.family.systems import NumberRows, explanation_like, spread
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
+from eblime.scores import Target
 
-_CANDIDATES = 400
+_CANDIDATES = 1000
 _REFIT = 5  # points between fits of the parameters
-_LIMITS = (-7.0, 7.0)  # of the logarithms of variance, length scales and bias
-_LEAST_NOISE = np.log(1e-6)  # of the noise, which keeps the matrix regular
+_LIMITS = (1e-3, 1e3)  # of variance, length scales and bias
+_NOISE_LIMITS = (1e-6, 1.0)  # its least value keeps the matrix regular
 _PRIOR_SD = 2.0  # of the logarithms
 
 
@@ -50,7 +53,7 @@ class UnRAVEL:
     `s(z) - |z - x - d / log(t)|`: the row is uncertain and near, and nearer as time goes on. The
     published code has one draw for all columns: the rows then lie along a diagonal, and slopes
     cannot be separated. `provenance["relevance"]` has the importances without sign as published,
-    1 / length scale, the largest being 1.
+    1 / length scale, the largest being 1. It needs scikit-learn.
 
     Examples
     --------
@@ -79,157 +82,84 @@ class UnRAVEL:
         known, generator = NumberRows.of(explainer, x, "UnRAVEL"), as_generator(rng)
         unit, n_calls = spread(known.background), min(self.n_calls, explainer.loop.masks_for())
         points = np.zeros((1, len(unit)))
-        process = condition(points, np.zeros(1), prior_logs(len(unit)))
+        process = fit_process(points, np.zeros(1))
         points = np.concatenate([points, next_point(process, 2, generator)[None]])
         reference = known.explain(explainer, known.row + unit * points[1:], target, rng)
-
-        def ask(point: FloatArray) -> float:
-            subject = explainer.subject(known.rows_of((known.row + unit * point)[None]))
-            return float(score_of_input(explainer.loop, subject)[reference.target])
-
-        process, middle, scale = search(ask, points, reference.scores, n_calls, generator)
-        mean, cov = process.slopes(np.zeros(len(unit)))
-        scores = middle + scale * process.values
+        scores, middle, scale = reference.scores, float(reference.scores[0]), 1.0
+        process = fit_process(points, scores - middle)
+        for step in range(3, n_calls + 1):
+            points = np.concatenate([points, next_point(process, step, generator)[None]])
+            subject = explainer.subject(known.rows_of((known.row + unit * points[-1])[None]))
+            score = score_of_input(explainer.loop, subject)[reference.target]
+            scores = np.append(scores, float(score))
+            anew = step % _REFIT == 0 or step == n_calls
+            if anew:
+                middle, scale = float(scores.mean()), float(scores.std()) or 1.0
+            process = fit_process(points, (scores - middle) / scale, process, anew=anew)
+        mean, cov = slopes(process, np.zeros(len(unit)))
         posterior = Posterior.from_law(
             normal_law(scale * mean, scale**2 * cov),
-            Answers(masks=process.points, scores=scores, weights=np.ones(n_calls)),
+            Answers(masks=points, scores=scores, weights=np.ones(n_calls)),
             method="UnRAVEL",
             estimand="slopes at the row, per standard deviation",
         )
-        rows = known.row + unit * process.points
-        found = explanation_like(reference, posterior, rows, scores, n_calls)
-        relevance = (process.lengths.min() / process.lengths).tolist()
+        found = explanation_like(reference, posterior, known.row + unit * points, scores, n_calls)
+        lengths = process.kernel_.k1.k1.k2.length_scale
+        relevance = (lengths.min() / lengths).tolist()
         return replace(found, provenance={**found.provenance, "relevance": relevance})
 
 
-def search(
-    ask: Callable[[FloatArray], float],
-    points: FloatArray,
-    scores: FloatArray,
-    n_calls: int,
-    rng: np.random.Generator,
-) -> tuple[GaussianProcess, float, float]:
-    """The process after all calls, and the mean and the unit of its values."""
-    middle, unit = float(scores[0]), 1.0
-    process = condition(points, (scores - middle) / unit, prior_logs(points.shape[1]))
-    for step in range(3, n_calls + 1):
-        point = next_point(process, step, rng)
-        scores = np.append(scores, ask(point))
-        points = np.concatenate([points, point[None]])
-        if step % _REFIT and step < n_calls:
-            process = condition(points, (scores - middle) / unit, process.logs)
-        else:
-            middle, unit = float(scores.mean()), float(scores.std()) or 1.0
-            process = fit_process(points, (scores - middle) / unit, process.logs)
-    return process, middle, unit
-
-
-def next_point(process: GaussianProcess, step: int, rng: np.random.Generator) -> FloatArray:
-    """The point of the box with the largest faithful uncertainty reduction."""
-    p = process.points.shape[1]
+def next_point(process: Any, step: int, rng: np.random.Generator) -> FloatArray:
+    """The candidate in the box with the largest faithful uncertainty reduction."""
+    p = process.X_train_.shape[1]
     shift = rng.standard_normal(p) / np.log(step)
     far = rng.uniform(-1, 1, size=(_CANDIDATES, p))
     near = np.clip(shift + 0.2 * rng.standard_normal((_CANDIDATES, p)), -1, 1)
     candidates = np.concatenate([far, near])
-
-    def gain(z: FloatArray) -> FloatArray:
-        return np.asarray(process.predict(z)[1] - np.linalg.norm(z - shift, axis=1))
-
-    values = gain(candidates)
-    start = candidates[np.argmax(values)]
-    found = optimize.minimize(
-        lambda z: -float(gain(z[None])[0]),
-        start,
-        method="L-BFGS-B",
-        bounds=[(-1, 1)] * p,
-        options={"maxiter": 10},
-    )
-    return np.asarray(found.x if found.fun <= -values.max() else start)
+    sd = process.predict(candidates, return_std=True)[1]
+    return np.asarray(candidates[np.argmax(sd - np.linalg.norm(candidates - shift, axis=1))])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GaussianProcess:
-    """A process conditioned on n points."""
+def fit_process(
+    points: FloatArray, values: FloatArray, before: Any = None, *, anew: bool = False
+) -> Any:
+    """The process given values (n,) at points (n, p).
 
-    points: FloatArray  # (n, p)
-    values: FloatArray  # (n,)
-    logs: FloatArray  # (p + 3,) logarithms of variance, bias, noise and the length scales
-    root: FloatArray  # (n, n) lower Cholesky factor of the covariance of the values
-    solved: FloatArray  # (n,) inverse covariance times values
-
-    @property
-    def lengths(self) -> FloatArray:
-        """Length scales, (p,)."""
-        return np.asarray(np.exp(self.logs[3:]))
-
-    def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of the function at points (m, p); each (m,)."""
-        cross = _smooth(x, self.points, self.logs) + np.exp(self.logs[1])
-        left = linalg.solve_triangular(self.root, cross.T, lower=True)
-        variance = np.exp(self.logs[0]) + np.exp(self.logs[1]) - np.sum(left**2, axis=0)
-        return cross @ self.solved, np.sqrt(np.maximum(variance, 0.0))
-
-    def slopes(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean (p,) and covariance (p, p) of the gradient at a point (p,)."""
-        smooth = _smooth(x[None], self.points, self.logs)[0]
-        cross = (self.points - x).T / self.lengths[:, None] ** 2 * smooth  # (p, n)
-        left = linalg.solve_triangular(self.root, cross.T, lower=True)
-        prior = np.diag(np.exp(self.logs[0]) / self.lengths**2)
-        return cross @ self.solved, prior - left.T @ left
+    It has the parameters of the process before, or prior ones; `anew` fits them, starting there.
+    """
+    sklearn = import_extra("sklearn.gaussian_process", "sklearn")
+    if before is None:
+        kernels, lengths = sklearn.kernels, np.full(points.shape[1], 2.0)
+        kernel = kernels.ConstantKernel(1.0, _LIMITS) * kernels.RBF(lengths, _LIMITS)
+        kernel += kernels.ConstantKernel(0.1, _LIMITS)
+        kernel += kernels.WhiteKernel(1e-4, _NOISE_LIMITS)
+    else:
+        kernel = before.kernel_
+    optimizer = _maximise if anew else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # parameters may be at their limits
+        return sklearn.GaussianProcessRegressor(kernel, optimizer=optimizer).fit(points, values)
 
 
-def condition(points: FloatArray, values: FloatArray, logs: FloatArray) -> GaussianProcess:
-    """The process with these parameters, given values at points."""
-    noise = np.exp(logs[2]) * np.eye(len(points))
-    root = linalg.cholesky(_smooth(points, points, logs) + np.exp(logs[1]) + noise, lower=True)
-    solved = linalg.cho_solve((root, True), values)
-    return GaussianProcess(points=points, values=values, logs=logs, root=root, solved=solved)
+def _maximise(
+    loss: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray, bounds: FloatArray
+) -> tuple[FloatArray, float]:
+    """The logarithms of the parameters with the largest likelihood times prior."""
+    centre = np.log([1.0, *[2.0] * (len(start) - 3), 0.1, 1e-4])
+
+    def penalised(logs: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = loss(logs)
+        away = (logs - centre) / _PRIOR_SD
+        return value + 0.5 * float(away @ away), slope + away / _PRIOR_SD
+
+    found = optimize.minimize(penalised, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return found.x, found.fun
 
 
-def fit_process(points: FloatArray, values: FloatArray, logs: FloatArray) -> GaussianProcess:
-    """The process with the parameters that maximise the likelihood, from a start."""
-    p = points.shape[1]
-    limits = [_LIMITS, _LIMITS, (_LEAST_NOISE, 0.0), *[_LIMITS] * p]
-    found = optimize.minimize(
-        penalised_likelihood,
-        logs,
-        args=(points, values),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=limits,
-    )
-    return condition(points, values, found.x)
-
-
-def penalised_likelihood(
-    logs: FloatArray, points: FloatArray, values: FloatArray
-) -> tuple[float, FloatArray]:
-    """Minus the logarithm of likelihood times prior, and its gradient."""
-    process = condition(points, values, logs)
-    smooth = _smooth(points, points, logs)
-    inverse = linalg.cho_solve((process.root, True), np.eye(len(values)))
-    weight = inverse - np.outer(process.solved, process.solved)
-    inner = weight * smooth
-    squares = (points[:, None] - points) ** 2 / process.lengths**2  # (n, n, p)
-    gradient = 0.5 * np.concatenate(
-        [
-            [inner.sum(), np.exp(logs[1]) * weight.sum(), np.exp(logs[2]) * np.trace(weight)],
-            np.einsum("ab,abj->j", inner, squares),
-        ]
-    )
-    fit = 0.5 * values @ process.solved + np.log(np.diag(process.root)).sum()
-    centre = prior_logs(points.shape[1])
-    fit += 0.5 * np.sum((logs - centre) ** 2) / _PRIOR_SD**2
-    return float(fit), gradient + (logs - centre) / _PRIOR_SD**2
-
-
-def prior_logs(p: int) -> FloatArray:
-    """The centres of the priors: variance 1, bias 0.1, noise 0.0001 and length scales 2."""
-    return np.asarray(np.log(np.array([1.0, 0.1, 1e-4, *[2.0] * p])))
-
-
-def _smooth(x: FloatArray, other: FloatArray, logs: FloatArray) -> FloatArray:
-    """Covariances without bias and noise, (m, n)."""
-    lengths = np.exp(logs[3:])
-    gaps = x[:, None] / lengths - other / lengths
-    return np.asarray(np.exp(logs[0] - 0.5 * np.sum(gaps**2, axis=2)))
+def slopes(process: Any, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean (p,) and covariance (p, p) of the gradient of a process at a point (p,)."""
+    smooth, points = process.kernel_.k1.k1, process.X_train_
+    squares = smooth.k2.length_scale**2
+    cross = (points - x).T / squares[:, None] * smooth(x[None], points)  # (p, n)
+    left = linalg.solve_triangular(process.L_, cross.T, lower=True)
+    return cross @ process.alpha_, np.diag(smooth.k1.constant_value / squares) - left.T @ left

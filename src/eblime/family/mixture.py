@@ -25,12 +25,12 @@ from scipy import special
 from eblime._checks import as_floats, as_generator, check_count, check_masks, check_scores
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
-from eblime.engine.targets import Target
 from eblime.explainers.base import BaseExplainer
 from eblime.family.systems import NumberRows, explanation_like, spread
 from eblime.laws import Draws, DrawsLaw
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
+from eblime.scores import Target
 
 _NETS = 3  # elastic-net priors, among which each component has one
 _STARTS = 4  # random states that are tried
@@ -181,7 +181,8 @@ def fit_mixture(
     for _ in range(_STARTS):
         first = start(generator, inner, outer, n_components)
         ends.append(_run_chain(generator, first, inner, outer, _TRIAL)[-1])
-    begin = max(ends, key=lambda state: _log_likelihood(state, inner, outer))
+    fits = [special.logsumexp(log_densities(end, inner, outer), axis=1).sum() for end in ends]
+    begin = ends[int(np.argmax(fits))]
     kept = _run_chain(generator, begin, inner, outer, burn_in + draws)[burn_in:]
     beta = unit * np.array([draw.beta[:, 1:] for draw in kept]) / scale
     level = middle + unit * np.array([draw.beta[:, 0] for draw in kept])
@@ -344,7 +345,3 @@ def _run_chain(
         state = sweep(rng, state, x, y)
         states.append(state)
     return states
-
-
-def _log_likelihood(state: Draw, x: FloatArray, y: FloatArray) -> float:
-    return float(special.logsumexp(log_densities(state, x, y), axis=1).sum())

@@ -7,7 +7,7 @@ registry, those of other packages too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from eblime.answers import Answers
 from eblime.domains.drawn import DRAWN, Drawn
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.table import SparseTable, Table, as_table
-from eblime.engine.targets import Target, target_of
+from eblime.engine.targets import target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.general import Explainer
 from eblime.explainers.tabular import TabularExplainer
@@ -29,6 +29,7 @@ from eblime.methods.regression import as_method
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 from eblime.results.explanation import Explanation, NotRefitted
+from eblime.scores import Target
 from eblime.stopping.lars import LarsStable
 
 if TYPE_CHECKING:
@@ -352,15 +353,18 @@ def averaged(
     (array([ 0. ,  0.8,  0. ,  0. , -0.2, -0.2,  0. ]), (3, 1, 3, 7))
     """
     check_count("runs", runs, minimum=2)  # to measure a spread
-    if not len(widths):
-        raise ValueError("`widths` must have at least one factor.")
+    check_count("widths", len(widths))
     for factor in widths:
         check_number("widths", factor)
     generator, kernel = as_generator(rng), as_kernel(explainer.kernel)
     found, output = [], target
     features: tuple[str, ...] = ()
     for factor in widths:
-        changed = replace(explainer, kernel=_Widened(kernel=kernel, factor=float(factor)))
+
+        def widened(closeness: FloatArray, power: float = factor**-2.0) -> FloatArray:
+            return np.asarray(kernel(closeness) ** power)
+
+        changed = replace(explainer, kernel=widened)
         for one in (x, *similar):
             for _ in range(runs):
                 e = changed.explain(one, output, int(generator.integers(2**32)))
@@ -374,14 +378,3 @@ def averaged(
                 found.append(e.posterior.mean)
     shape = (len(widths), 1 + len(similar), runs, -1)
     return AveragedExplanation(features=features, importances=np.reshape(found, shape))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Widened:
-    """A kernel with its width multiplied: `exp(-d^2 / (2 w^2))` to the power 1 / factor^2."""
-
-    kernel: Callable[[FloatArray], FloatArray]
-    factor: float
-
-    def __call__(self, closeness: FloatArray) -> FloatArray:
-        return np.asarray(self.kernel(closeness) ** (1 / self.factor**2))
