@@ -23,7 +23,6 @@ from scipy.special import gammaln
 from eblime._types import BoolArray, FloatArray, IntArray
 
 _LOSS = 1e3  # factor by which a circle of nodes may enlarge rounding errors
-_LEAK = 1e-17  # share of the masks of other sizes that a circle of nodes may let through
 
 
 class Node(NamedTuple):
@@ -108,7 +107,7 @@ def by_size(weights: FloatArray) -> Index:
     feature j. Sums over masks of one size are Fourier coefficients: show the other features with
     the complex probability `q exp(i t)` and hide them with `1 - q`, and the expectation of f is
     `sum_s chance(s) exp(i t s) E[f | s others are shown]`, with `chance` the binomial law of s at
-    q. So n values of t on a circle give every size whose chance is not too small for its weight.
+    q. So p values of t on a circle give every size whose chance is not too small for its weight.
     One circle with q = 1/2 is enough for most kernels; others need several.
     """
     shown, hidden = _coefficients(weights)
@@ -116,7 +115,7 @@ def by_size(weights: FloatArray) -> Index:
     need = np.maximum(np.abs(difference), np.abs(level))
     parts = []
     for share, chance, sizes in _circles(need / need.max()):
-        n = _number_of_nodes(need / need.max(), chance, sizes)
+        n = len(need) | 1  # odd: all nodes except the first come in conjugate pairs
         turn = np.exp(2j * np.pi * np.arange(n) / n)
         inverse = turn[:, None] ** -np.flatnonzero(sizes) / (n * chance[sizes])
         weighed = (inverse @ difference[sizes], inverse @ level[sizes])
@@ -179,18 +178,3 @@ def _circles(need: FloatArray) -> Iterator[tuple[float, FloatArray, BoolArray]]:
         best = int(np.argmax((served & left).sum(axis=1)))
         yield float(shares[best]), chance[best], served[best] & left
         left = left & ~served[best]
-
-
-def _number_of_nodes(need: FloatArray, chance: FloatArray, sizes: BoolArray) -> int:
-    """The smallest odd number of nodes on a circle that separates the sizes to use from all others.
-
-    A rule with n nodes mixes up sizes that differ by a multiple of n. The number is odd so that all
-    nodes except the first come in conjugate pairs.
-    """
-    p = len(need)
-    leak = np.outer(need[sizes] / chance[sizes], chance)
-    gap = np.abs(np.flatnonzero(sizes)[:, None] - np.arange(p))
-    worst = np.zeros(p)
-    np.maximum.at(worst, gap, leak)
-    allowed = (n for n in range(1, p + 2, 2) if worst[n::n].max(initial=0.0) <= _LEAK)
-    return next(allowed)

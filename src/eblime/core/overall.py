@@ -21,10 +21,8 @@ from scipy import special, stats
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.pairs import find_pairs
 
-_CHAINS, _MOVES = 8, 25  # moves of each chain between two draws
-_BURN, _KEPT = 15, 50  # draws of each chain
-_ROUNDS = 60  # of expectation and maximisation, where the chains start
-_TOGETHER = 64  # features whose chains run side by side
+_DRAWS, _ROUNDS = 400, 60  # rounds of expectation and maximisation
+_TOGETHER = 64  # features that are fitted side by side
 _NARROW = 0.5  # distance of the components near zero, in standard errors
 _GROWTH = 0.15  # and away from zero, relative to their position
 _OVERLAP = 0.6  # standard deviation of a component, in distances
@@ -251,7 +249,7 @@ def _draws(rng: np.random.Generator, cells: Sequence[_Cells]) -> FloatArray:
     is normal.
     """
     fits = _fits(cells)
-    shares = _sample_shares(rng, fits).astype(np.float32)
+    shares = _sample_shares(rng, fits)
     total = np.maximum(shares @ fits.likelihood, _LEAST)
 
     def expect(values: FloatArray) -> FloatArray:
@@ -272,89 +270,22 @@ def _draws(rng: np.random.Generator, cells: Sequence[_Cells]) -> FloatArray:
 
 
 def _sample_shares(rng: np.random.Generator, fits: _Fits) -> FloatArray:
-    """Draws of the shares of the components, (2 F, D, K), from several chains.
+    """Draws of the shares of the components, (2 F, D, K), by the weighted likelihood bootstrap.
 
-    A move takes two components and divides their common share anew: a random walk of the log ratio
-    of the two, with steps of all sizes, and the likelihood of all inputs decides. If
-    components overlap, drawing which input belongs to which would take thousands of sweeps to
-    exchange their shares. The pairs do not depend on the state, so every move is
-    reversible. The chains start at the shares that expectation and maximisation finds.
+    Each draw weighs the inputs and the prior at random (Newton and Raftery, 1994) and maximises the
+    posterior by expectation and maximisation. If components overlap, a Gibbs sampler that draws
+    which input belongs to which would take thousands of sweeps to exchange their shares.
     """
     n, k = fits.prior.shape
-    start = _likely_shares(fits)
-    fit = np.repeat(np.arange(n), _CHAINS)
-    rows, table = np.arange(len(fit)), fits.likelihood.reshape(n * k, -1)
-    prior, weight, logs = fits.prior[fit], fits.weight[fit], np.log(np.maximum(start, 1e-280))[fit]
-    kept: list[FloatArray] = []
-    for number in range(_BURN + _KEPT):
-        share = np.exp(logs)
-        if number >= _BURN:
-            kept.append(share)
-        density = _densities(fits.likelihood, share)
-        firsts, seconds = _pairs(rng, fits.prior, start)
-        steps = 10 ** rng.uniform(-1.5, 1.3, firsts.shape) * rng.standard_normal(firsts.shape)
-        chances = np.log(rng.random(firsts.shape))
-        chances[firsts == seconds] = np.inf
-        for a, b, step, chance in zip(firsts, seconds, steps, chances, strict=True):
-            one, two = logs[rows, a], logs[rows, b]
-            ratio, common = one - two + step, np.logaddexp(one, two)
-            new_one = np.maximum(common - np.logaddexp(0.0, -ratio), -640.0)
-            new_two = np.maximum(common - np.logaddexp(0.0, ratio), -640.0)
-            moved = table[fit * k + a]
-            moved -= table[fit * k + b]
-            moved *= (np.exp(new_one) - np.exp(one)).astype(np.float32)[:, None]
-            moved += density
-            np.maximum(moved, _LEAST, out=moved)
-            gain = np.einsum("rg,rg->r", weight, np.log(moved / density))
-            gain += prior[rows, a] * (new_one - one) + prior[rows, b] * (new_two - two)
-            taken = np.flatnonzero(chance < gain)
-            logs[taken, a[taken]], logs[taken, b[taken]] = new_one[taken], new_two[taken]
-            density[taken] = moved[taken]
-    draws = np.stack(kept).reshape(_KEPT, n, _CHAINS, k)
-    return draws.transpose(1, 2, 0, 3).reshape(n, -1, k)
-
-
-def _densities(likelihood: FloatArray, shares: FloatArray) -> FloatArray:
-    """The density of every cell in every chain, (2 F C, G)."""
-    n, k, g = likelihood.shape
-    found = shares.reshape(n, -1, k).astype(np.float32) @ likelihood
-    return np.maximum(found.reshape(-1, g), _LEAST)
-
-
-def _likely_shares(fits: _Fits) -> FloatArray:
-    """Shares (2 F, K) that explain the estimates well."""
-    share = fits.prior / fits.prior.sum(axis=1, keepdims=True)
+    prior = rng.gamma(fits.prior[:, None], size=(n, _DRAWS, k)).astype(np.float32)
+    weight = rng.gamma(fits.weight[:, None], size=(n, _DRAWS, fits.weight.shape[1]))
+    weight, back = weight.astype(np.float32), fits.likelihood.transpose(0, 2, 1)
+    share = np.repeat(fits.prior[:, None], _DRAWS, axis=1).astype(np.float32)
     for _ in range(_ROUNDS):
-        ratio = fits.weight / _densities(fits.likelihood, share)
-        share = share * (fits.likelihood @ ratio[..., None])[..., 0] + fits.prior
-        share /= share.sum(axis=1, keepdims=True)
-    return np.asarray(share)
-
-
-def _pairs(
-    rng: np.random.Generator, prior: FloatArray, share: FloatArray
-) -> tuple[IntArray, IntArray]:
-    """Two components for each of some moves and each chain, (moves, 2 F C) each.
-
-    The first by its share; the second is one of its neighbours, or zero, or any by its share.
-    """
-    n, k = prior.shape
-    known = prior > 0
-    chance = share + 0.5 * known / known.sum(axis=1, keepdims=True)
-    reach = np.cumsum(chance / chance.sum(axis=1, keepdims=True), axis=1)
-    row, last = np.repeat(np.arange(n), _CHAINS), k - 1 - np.argmax(known[:, ::-1], axis=1)
-    steps = (reach + np.arange(n)[:, None]).ravel()
-
-    def any_component() -> IntArray:
-        found = np.searchsorted(steps, row + rng.random((_MOVES, len(row)))) - row * k
-        return np.asarray(np.clip(found, 0, last[row]))
-
-    first, other, kind = any_component(), any_component(), rng.random((_MOVES, len(row)))
-    away = rng.integers(1, 4, first.shape) * rng.choice([-1, 1], first.shape)
-    second = np.where(kind < 0.6, np.clip(first + away, 0, last[row]), other)
-    second = np.where(kind > 0.85, 0, second)
-    unknown = ~known[row, first] | ~known[row, second]  # zero in the second fit
-    return first, np.where(unknown, first, second)
+        ratio = weight / np.maximum(share @ fits.likelihood, _LEAST)
+        share = share * (ratio @ back) + prior
+        share /= share.sum(axis=2, keepdims=True)
+    return share
 
 
 def absolute_moments(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
