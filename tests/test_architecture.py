@@ -111,7 +111,17 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_pandas", "_types", "answers", "designs", "domains", "engine"),
+        *(
+            "_checks",
+            "_lazy",
+            "_pandas",
+            "_types",
+            "answers",
+            "core",
+            "designs",
+            "domains",
+            "engine",
+        ),
         *("explainers", "kernels", "laws", "methods", "posterior", "protocols", "results"),
         *("scores", "stopping", "numpy", "scipy", "sklearn"),
     },

@@ -53,8 +53,8 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",
-        "glime": "eblime.designs.masks:GLIME",
-        "stratified-lime": "eblime.designs.masks:stratified_lime",
+        "glime": "eblime.family.by_size:GLIME",
+        "stratified-lime": "eblime.family.by_size:stratified_lime",
     },
     "kernels": {
         "euclidean": "eblime.kernels:EUCLIDEAN",

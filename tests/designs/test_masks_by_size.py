@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.special import comb
 
 import eblime
-from eblime.designs.masks import KernelLaw, exhaustive, stratified_lime
+from eblime.designs.masks import exhaustive
+from eblime.family import KernelLaw, stratified_lime
 from eblime.kernels import as_kernel
 
 

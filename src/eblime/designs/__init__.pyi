@@ -1,10 +1,8 @@
 from eblime.designs.adaptive import Adaptive as Adaptive
 from eblime.designs.arrays import orthogonal as orthogonal
-from eblime.designs.masks import KernelLaw as KernelLaw
 from eblime.designs.masks import bernoulli as bernoulli
 from eblime.designs.masks import exhaustive as exhaustive
 from eblime.designs.masks import leverage as leverage
 from eblime.designs.masks import paired as paired
 from eblime.designs.masks import sizes as sizes
-from eblime.designs.masks import stratified_lime as stratified_lime
 from eblime.designs.rounds import one_shot as one_shot
