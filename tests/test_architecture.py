@@ -53,7 +53,7 @@ ALLOWED = {
         *("sklearn",),
     },
     "designs": {
-        *("_checks", "_lazy", "_types", "answers", "core", "kernels", "methods", "protocols"),
+        *("_checks", "_lazy", "_types", "answers", "core", "methods", "protocols"),
         *("registry", "numpy", "scipy"),
     },
     "kernels": {"_checks", "_types", "core", "protocols", "registry", "numpy"},
