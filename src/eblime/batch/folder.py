@@ -46,8 +46,7 @@ _MOST_INPUTS = 1 << 53
 _MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer
 _CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": index}
 _TEMPORARY = (
-    *(".manifest.json.*.tmp", ".failures.csv.*.tmp", ".part-*.tmp"),
-    *("explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
+    *(".manifest.json.*.tmp", ".part-*.tmp", "explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
 )
 DETAILS = {  # columns of `Explanation.details` that runs store; null where a domain has none
     "value": "string",
@@ -231,13 +230,9 @@ def rows_of_input(
     """The rows of an input: one per target and feature of its explanations, or one for an error."""
     own = {"input": number, "name": name}
     if isinstance(found, BaseException):
-        return [own | {"error": _message(found)}]
+        text = " ".join(str(found).split()) or "no message"
+        return [own | {"error": printable(f"{type(found).__name__}: {text}")}]
     return [own | _columns(e) | e.posterior.columns(prob) | _least_squares(e) for e in found]
-
-
-def _message(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or "no message"
-    return printable(f"{type(error).__name__}: {text}")
 
 
 def _columns(explanation: Explanation) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from eblime._checks import check_count, check_level, check_number
 from eblime._progress import Progress, check_progress, progress_reporter
-from eblime._text import csv_text
 from eblime.batch.folder import (
     check_manifest,
     count_failures,
@@ -130,8 +129,7 @@ def explain_many(
         make_explainer(explainer)
     pool = workers if isinstance(workers, Workers) else Workers(workers)
     pool.check()
-    if not (isinstance(seed, (int, np.integer)) and seed >= 0):
-        raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
+    check_count("seed", seed, minimum=0)
     if part_size is not None:
         check_count("part_size", part_size)
     if max_failures is not None:
@@ -220,12 +218,7 @@ def _finish(
                         )
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)
-    run, log = Run(location=job.folder), job.folder / "failures.csv"
-    if failed:
-        log.write(csv_text(run.failures()).encode())
-    else:  # of an earlier call
-        log.remove()
-    return run
+    return Run(location=job.folder)
 
 
 def _part_size(folder: Location, inputs: Inputs) -> int:

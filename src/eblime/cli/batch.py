@@ -307,7 +307,6 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     say(f"{about['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
     if failed:
         say(f"Most frequent error: {failures['error'].mode()[0]}")
-        say(f"All errors: {run.location / 'failures.csv'}")
         say(f"Try them again: {recipe.resume_command(folder, '--retry')}")
     say(f"The run is in {folder}.")
     page = run.location / "report.html"
