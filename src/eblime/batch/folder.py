@@ -395,20 +395,22 @@ def map_parts(function: Callable[[str], Result], files: Iterable[str]) -> Iterat
         yield from map_ahead(pool, _READERS, function, files)
 
 
-def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:
-    """Finished parts among `count`, and how many inputs failed in each; damaged ones are deleted.
+def done_parts(folder: Location, run: str, count: int, *, retry: bool) -> dict[int, int]:
+    """Finished parts among `count`, and how many inputs failed in each.
 
-    Every file is read and compared with its checksum.
+    Every file is read and compared with its checksum. Damaged parts are deleted and, with `retry`,
+    those with failed inputs.
     """
     files = {part: name for part, name in part_files(folder).items() if part < count}
 
     def count_failed(name: str) -> int | None:
-        try:
+        with suppress(DamagedFileError):
             error = read_table(folder, run, name, ["error"]).column("error")
-        except DamagedFileError:
-            (folder / name).remove()
-            return None
-        return len(error) - int(error.null_count)
+            failed = len(error) - int(error.null_count)
+            if not (retry and failed):
+                return failed
+        (folder / name).remove()
+        return None
 
     counts = zip(files, map_parts(count_failed, files.values()), strict=True)
     return {part: failed for part, failed in counts if failed is not None}

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from itertools import chain
 from math import isqrt
 from typing import Any
 
@@ -19,7 +18,6 @@ from eblime.batch.folder import (
     count_failures,
     done_parts,
     part_count,
-    part_files,
     part_numbers,
     read_manifest,
     refuse_links,
@@ -168,17 +166,14 @@ def explain_many(
         size = part_size or _part_size(folder, stored)
         settings |= {"count": len(stored), "inputs": stored.fingerprint, "part_size": size}
         run, settings = check_manifest(folder, settings, new_inputs=retry)
-        done, files = done_parts(folder, run, part_count(settings)), part_files(folder)
-        for part in [part for part, failed in done.items() if retry and failed]:
-            (folder / files.pop(part)).remove()
-            del done[part]
+        done = done_parts(folder, run, part_count(settings), retry=retry)
         job = Job(
             explainer=explainer,
             inputs=stored,
             settings=settings,
             folder=folder,
             run=run,
-            resumed=bool(files),
+            resumed=bool(done),
             until=rule,
         )
         return _finish(job, done, pool, max_failures, progress)
@@ -199,23 +194,26 @@ def _finish(
         failed = sum(done.values())
         finished = sum(len(part_numbers(job.settings, part)) for part in done)
         todo = [part for part in range(part_count(job.settings)) if part not in done]
+
+        def report() -> None:
+            show(finished, failed)
+            if max_failures is not None and failed > max_failures:
+                raise RuntimeError(
+                    f"{failed} inputs have failed, more than the {max_failures} allowed; "
+                    f"eblime.open_run({str(job.folder)!r}).failures() lists them. Use "
+                    "retry=True (--retry) to try them again."
+                )
+
+        report()
         try:
             with closing(do_parts(job, todo, workers)) as results:
-                for result in chain([None], results):  # first without any
-                    if result is not None:
-                        part, rows, about = result
-                        if not (job.resumed or finished):
-                            write_manifest(job.folder, job.run, {**job.settings, **about})
-                        write_part(job.folder, job.run, part, rows)
-                        finished += len(part_numbers(job.settings, part))
-                        failed += count_failures(rows)
-                    show(finished, failed)
-                    if max_failures is not None and failed > max_failures:
-                        raise RuntimeError(
-                            f"{failed} inputs have failed, more than the {max_failures} allowed; "
-                            f"eblime.open_run({str(job.folder)!r}).failures() lists them. Use "
-                            "retry=True (--retry) to try them again."
-                        )
+                for part, rows, about in results:
+                    if not (job.resumed or finished):
+                        write_manifest(job.folder, job.run, {**job.settings, **about})
+                    write_part(job.folder, job.run, part, rows)
+                    finished += len(part_numbers(job.settings, part))
+                    failed += count_failures(rows)
+                    report()
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)
     return Run(location=job.folder)
