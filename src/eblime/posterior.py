@@ -20,7 +20,7 @@ from eblime._table import importance_table
 from eblime._threads import few_threads
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
-from eblime.core.derived import copula_of, select_features
+from eblime.core.derived import select_features
 from eblime.core.fit_quality import (
     ROUNDING,
     HeldOut,
@@ -35,13 +35,11 @@ from eblime.core.ranking import (
     rank_draws,
     rank_features,
     rank_frequencies,
-    top_shares,
 )
 from eblime.core.spectrum import effective_size
 from eblime.core.student import StudentLaw, StudentMixture
 from eblime.protocols import Law, ScalarLaw
 
-_MANY = 100  # features, above which the draws of a ranking are not all made
 _BLOCK = 1 << 21  # numbers ranked at once
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
 
@@ -283,8 +281,6 @@ class Posterior:
         check_choice("by", by, ("abs", "value"))
         check_count("n_draws", n_draws)
         generator, p = as_generator(rng), self.n_features
-        if p > _MANY and (copula := copula_of(self.law)) is not None:
-            return top_shares(generator, copula, k, by, n_draws)
         law = getattr(self.law, "drawn", self.law)
         if isinstance(law, DrawsLaw) and law.source is None:  # each of the draws is ranked once
             beta = law.draws.beta
@@ -292,7 +288,7 @@ class Posterior:
             parts = ((beta[rows], times[rows]) for rows in _parts(len(beta), p))
         else:
             sizes = (rows.stop - rows.start for rows in _parts(n_draws, p, 4))
-            parts = ((self._draws(generator, n), np.ones(n)) for n in sizes)
+            parts = ((self.law.draw(generator, n).beta, np.ones(n)) for n in sizes)
         counts = sum(times @ is_among_top(generator, some, k, by) for some, times in parts)
         return np.asarray(counts / n_draws)
 
@@ -380,11 +376,7 @@ class Posterior:
         check_choice("by", by, ("abs", "value"))
         check_count("n_draws", n_draws)
         generator = as_generator(rng)
-        return rank_draws(generator, self._draws(generator, n_draws), by)
-
-    def _draws(self, rng: np.random.Generator, n: int) -> FloatArray:
-        copula = copula_of(self.law)
-        return self.law.draw(rng, n).beta if copula is None else copula.draw(rng, n)
+        return rank_draws(generator, self.law.draw(generator, n_draws).beta, by)
 
 
 def _parts(n: int, p: int, blocks: int = 1) -> list[slice]:

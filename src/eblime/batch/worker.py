@@ -150,7 +150,7 @@ class Worker:
             return math.inf if keep else 0
         if number < _KEPT:
             return math.inf
-        shown = domain.picture not in ("intervals", "values")
+        shown = domain.picture not in ("intervals", "means")
         return _KEPT_BYTES / number if shown and number < _KEPT_VIEWS else 0
 
     def explain_inputs(
