@@ -50,7 +50,7 @@ def together(texts):
     ]
 
 
-def explain(folder, score=model, n_masks=150, **settings):
+def explain(folder, score=model, n_masks=40, **settings):
     """A run over the table."""
     explainer = eblime.TabularExplainer(score, table(), n_masks=n_masks)
     return eblime.explain_many(explainer, table(), folder, progress=False, **settings)

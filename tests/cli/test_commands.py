@@ -581,7 +581,7 @@ def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
     assert "--model-id needs --cache" in error
     code, _, error = run_command(capsys, *asked, "--cache", "answers.db")
     assert code == 2
-    assert "--cache needs --model-id, a name for this model: what green returns" in error
+    assert "--cache needs --model-id, a name for this model: what it returns" in error
 
 
 def test_a_model_that_was_edited_is_refused(folder, capsys):
