@@ -216,7 +216,7 @@ def read_players(x: Any) -> PlayersScene:
     found = getattr(x, "players", x)
     if isinstance(found, (int, np.integer)):
         check_count("x", found)  # type: ignore[arg-type]  # NumPy integers are checked too
-        found = _numbered(found)
+        found = _numbered(int(found))
     if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
         raise TypeError(
             "`x` must be a game with `players`, the names of the players, or their number; got "
