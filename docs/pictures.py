@@ -49,7 +49,7 @@ def row() -> None:
     explainer = eblime.TabularExplainer(forest, cells.data, n_masks=100)
     explanation = explainer.explain(cells.data.iloc[0])
     print(explanation)
-    save(explanation.plot("values", top=8).figure, "front-row")
+    save(explanation.plot("means", top=8).figure, "front-row")
     four = [explanation, explanation.more(300)]
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     for ax, e in zip(figure.subplots(1, 2, sharex=True), four, strict=True):
@@ -442,7 +442,7 @@ def table() -> None:
     pipeline.fit(rows, wine.target_names[wine.target])
     explanation = eblime.TabularExplainer(pipeline, rows).explain(rows.iloc[3])
     figure = Figure(figsize=(7, 2.8), layout="constrained")
-    explanation.plot("values", ax=figure.subplots())
+    explanation.plot("means", ax=figure.subplots())
     save(figure, "tables")
 
 
@@ -757,7 +757,7 @@ def plots() -> None:
     """One small panel for each kind of plot, with its name."""
     made = explained()
     kinds = {
-        "row": ("intervals", "means", "density", "ranks", "lambda", "convergence", "values"),
+        "row": ("intervals", "means", "density", "ranks", "lambda", "convergence"),
         "photo": (
             "width",
             "map",
@@ -829,7 +829,7 @@ def extend() -> None:
 def panel(explanation: Any, kind: str) -> Any:
     """A plot without its title, as pixels."""
     tops = {"density": 2, "convergence": 2, "width": 2, "slices": 1, "projections": 1}
-    tops |= dict.fromkeys(("intervals", "means", "values", "ranks"), 4)
+    tops |= dict.fromkeys(("intervals", "means", "ranks"), 4)
     options: dict[str, Any] = {"top": tops[kind]} if kind in tops else {}
     if kind in ("text", "signal"):
         options["ax"] = Figure(figsize=(4, 2), layout="constrained").subplots()

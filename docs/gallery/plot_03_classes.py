@@ -21,6 +21,5 @@ explainer = eblime.TabularExplainer(model, wine.data, n_masks=500)
 
 found = explainer.explain_targets(wine.data.iloc[0], [0, 1])
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
-names = ("wine 0", "wine 1")
-eblime.plot.compare(found[0], found[1], names=names, top=4, ax=ax)
+eblime.plot.compare({"wine 0": found[0], "wine 1": found[1]}, top=4, ax=ax)
 ax.set_title("", loc="left")

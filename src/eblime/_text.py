@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import textwrap
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _NAMED = 5  # outputs that are named
@@ -90,3 +90,8 @@ def _escape(c: str) -> str:
     if c in _DIRECTION_MARKS or unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp"):
         return c.encode("unicode_escape", "backslashreplace").decode("ascii")
     return c
+
+
+def one_of(words: Sequence[str]) -> str:
+    """The words as a choice: `a, b or c`."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -74,7 +74,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "convergence": "eblime.plot.charts:convergence",
         "width": "eblime.plot.charts:by_width",
         "map": "eblime.plot.maps:importance_map",
-        "values": "eblime.plot.charts:valued",
         "text": "eblime.plot.text:highlighted",
         "signal": "eblime.plot.signals:signal_map",
         "slices": "eblime.plot.volumes:slices",
@@ -93,7 +92,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "displays": {  # what results show without importing it
         "page": "eblime.reporting.page:report",
         "notebook": "eblime.reporting.notebook:fragment",
-        "comparison": "eblime.plot.charts:side_by_side",
+        "comparison": "eblime.plot.charts:compare",
         "pictures": "eblime.plot.poster:pictures",
         "interactions": "eblime.plot.maps:interaction_map",
         "detection": "eblime.plot.charts:detection",

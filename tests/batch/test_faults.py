@@ -164,6 +164,43 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_lost_node_costs_no_result(tmp_path, undisturbed, hold, monkeypatch):
+    """One of three raylets is killed while its worker does a part; the others do it again.
+
+    The two that are left have no room for a third worker until one of theirs has ended.
+    """
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    out, lost = tmp_path / "r", []
+    hold.after(out, 1)  # no part but the first can be finished
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+
+    def lose_a_node(done, total):
+        if done and not lost:
+            lost.append(nodes[0])
+            cluster.remove_node(nodes[0], allow_graceful=False)
+            hold.release()
+
+    try:
+        ray.init(cluster.address, log_to_driver=False)
+        workers = Workers(3, engine="ray")
+        run = eblime.explain_many(
+            make, ROWS, out, part_size=4, workers=workers, progress=lose_a_node
+        )
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+    assert lost
+    names = [sorted(p.name for p in Path(r.folder).glob("part-*")) for r in (run, undisturbed)]
+    assert names[0] == names[1]  # they have the digests of the bytes
+
+
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced(tmp_path, monkeypatch):
     """Another worker does its parts again."""
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))

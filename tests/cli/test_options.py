@@ -14,7 +14,7 @@ import eblime
 from eblime import registry
 from eblime.batch.folder import with_checksum
 from eblime.cli.app import app
-from eblime.domains import Command, Domain, Item, Option
+from eblime.domains import Domain, Item
 
 PACKAGE = '''
 """Numbers in a file, cut into windows."""
@@ -273,23 +273,6 @@ def test_a_package_that_cannot_be_imported_harms_only_its_own_command(folder, ca
     code, _, err = run(capsys, "explain broken x --model m:f")
     assert code == 2
     assert "The command 'broken' cannot be loaded: no luck" in err
-
-
-@pytest.mark.parametrize("name", ["seed", "kind", "digests"])
-def test_an_option_that_all_domains_have_is_refused(monkeypatch, capsys, name):
-    """A domain cannot declare --seed again, nor the name of another entry of a manifest."""
-    command = Command(
-        argument="x",
-        example="x",
-        items=lambda argument, model, options: [],
-        options=[Option(name=name, help="Mine.", type=int)],
-    )
-    clash = Domain(name="clash", feature="part", scene=object, command=command)
-    monkeypatch.setitem(registry._ADDED["domains"], "clash", clash)
-
-    option = f"--{name.replace('_', '-')}"
-    assert f"declares the option {option}" in run(capsys, "explain clash x --model m:f")[2]
-    assert run(capsys, "explain --help")[0] == 0
 
 
 def test_a_domain_without_a_command_is_not_listed(monkeypatch, capsys):

@@ -555,7 +555,7 @@ def test_tables_can_be_saved_drawn_and_shown_on_pages(tmp_path):
 
     assert list(again.features) == list(e.features)
     assert list(again.scene.values) == list(e.scene.values)
-    assert len(e.plot("values").patches) == 12
+    assert len(e.plot("means", top=12).patches) == 12
     assert "alcohol" in e.to_html()
     with pytest.raises(TypeError, match="needs a text explanation"):
         e.plot("text")

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
@@ -250,14 +249,3 @@ def test_several_classifiers_without_probabilities():
 
     assert e.target == 3
     assert e.prediction == float(model.predict(ROWS[:1])[0, 1] == 4)
-
-
-def test_numbers_of_clusters_are_not_scores():
-    """A cluster scores 1 where it is predicted; its number would have no meaning."""
-    model = make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0)).fit(ROWS)
-    number = model.predict(ROWS[:1])[0]
-    e = explain(model)
-
-    assert e.label == f"cluster {number}"
-    assert e.prediction == 1
-    assert ((e.scores >= 0) & (e.scores <= 1)).all()

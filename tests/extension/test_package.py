@@ -183,7 +183,7 @@ def test_all_plot_kinds_draw_or_refuse(explanation):
             refused[kind] = str(error)
     width = refused.pop("width", "")  # refused if the kernel of the package has none
     assert not width or "the kernel of this one is share" in width
-    expected = {"map", "values"}
+    expected = {"map"}
     expected |= {"signal", "slices", "projections"}
     expected |= {"text"} if explanation.scene.domain == "series" else {"series"}
     reason = refused.pop("lambda", None)

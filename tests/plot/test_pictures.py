@@ -37,14 +37,14 @@ def others():
     windows = eblime.SignalExplainer(lambda batch: batch[:, :50].mean(axis=1), n_masks=100)
     return {
         "signal": windows.explain(rows.ravel()[:200]),
-        **{"values": row, "slices": volume, "projections": volume},
+        **{"means": row, "slices": volume, "projections": volume},
         "text": text.explain("a good film, a good story and a happy end"),
     }
 
 
 def test_compare_two_explanations(explanation):
     """One row per feature with two marks; different features are refused."""
-    drawn = compare(explanation, explanation.refit("bayeslime"), top=6)
+    drawn = compare({"EBLIME": explanation, "BayesLIME": explanation.refit("bayeslime")}, top=6)
 
     assert [text.get_text() for text in drawn.get_legend().get_texts()] == ["EBLIME", "BayesLIME"]
     assert len(drawn.get_yticklabels()) == 6
@@ -52,7 +52,7 @@ def test_compare_two_explanations(explanation):
         lambda batch: batch.mean(axis=(1, 2)), segmentation="grid", hide=0, n_masks=60
     ).explain(np.random.default_rng(0).random((14, 14)))
     with pytest.raises(ValueError, match=r"must have the same features"):
-        compare(explanation, other)
+        compare({"one": explanation, "other": other})
 
 
 @pytest.mark.parametrize("layout", ["grey", "first", "float"])
@@ -419,7 +419,7 @@ def test_rows_of_intervals_keep_a_distance_from_the_frame():
     assert high >= 1.5
 
 
-PLOTS_OF = {"map": "image", "values": "tabular", "signal": "signal", "slices": "volume"}
+PLOTS_OF = {"map": "image", "signal": "signal", "slices": "volume"}
 
 
 @pytest.mark.parametrize("kind", PLOTS_OF)

@@ -109,7 +109,7 @@ def test_tables_and_texts_of_any_law(explanation):
     rows = np.random.default_rng(0).random((50, 4))
     row = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=60, method=method)
     text = eblime.TextExplainer(lambda texts: [len(text) for text in texts], method=method)
-    for entry, kind in ((row.explain(rows[0]), "values"), (text.explain("one two three"), "text")):
+    for entry, kind in ((row.explain(rows[0]), "means"), (text.explain("one two three"), "text")):
         entry.plot(kind)
         eblime.plot.poster.poster(entry)
 
@@ -159,7 +159,6 @@ def test_maps_need_an_image():
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("values", "needs a tabular explanation"),
         ("text", "needs a text explanation"),
         ("signal", "needs a signal explanation"),
         ("slices", "needs a volume explanation"),
@@ -182,7 +181,7 @@ def test_widths_need_the_answers_alone():
 def test_all_plot_kinds_are_tested_here():
     """A new kind must be added to the tests of this file."""
     tested = {"map", "intervals", "means", "density", "ranks"}
-    tested |= {"lambda", "convergence", "width", "values", "text"}
+    tested |= {"lambda", "convergence", "width", "text"}
     tested |= {"signal", "slices", "projections"}
 
     assert tested == set(registry._BUILT_IN["plots"])

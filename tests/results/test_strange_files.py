@@ -64,7 +64,7 @@ def test_any_value_in_any_place_is_refused_or_usable(which):
 @pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no such characters
 def test_a_mutated_file_can_be_drawn():
     """The default picture, and those of its kind of input."""
-    kinds = {"image": ["map"], "text": ["text"], "tabular": ["values"]}
+    kinds = {"image": ["map"], "text": ["text"], "tabular": ["means"]}
     kinds |= {"prompt": ["text"], "signal": ["signal"], "volume": ["slices", "projections"]}
     drawn = 0
     for k in range(MUTATIONS, MUTATIONS + max(40, MUTATIONS // 50)):

@@ -43,6 +43,7 @@ _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
 _HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link must not stand for
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
+_MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer
 _CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": index}
 _TEMPORARY = (
     *(".manifest.json.*.tmp", ".failures.csv.*.tmp", ".part-*.tmp"),
@@ -131,8 +132,7 @@ def check_manifest(
     """Write the manifest, or check that the run was created with these settings.
 
     Returns the id of the run and its settings. The settings of a run without finished parts are
-    replaced. With `new_inputs` the inputs may differ, as long as their number is the same. The
-    explainer's settings and the name of its model may be None, for unknown.
+    replaced. With `new_inputs` the inputs may differ, as long as their number is the same.
     """
     wanted: dict[str, Any] = json.loads(json.dumps(dict(settings)))
     remove_leftovers(folder)
@@ -143,25 +143,20 @@ def check_manifest(
     if (folder / "manifest.json").kind() == "nothing":
         raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
     found = read_manifest(folder)
-    known = found["settings"]
-    for name in ("explainer", "model"):
-        if None in (known.get(name), wanted[name]):
-            wanted[name] = known.get(name)
-    if new_inputs and known["inputs"] != wanted["inputs"]:
-        known["inputs"] = wanted["inputs"]
-        refuse_difference(folder, known, wanted)
-        write_manifest(folder, found["run"], wanted)
+    known = found["settings"] | ({"inputs": wanted["inputs"]} if new_inputs else {})
     refuse_difference(folder, known, wanted)
-    return found["run"], wanted
+    if known != found["settings"]:
+        write_manifest(folder, found["run"], known)
+    return found["run"], wanted | known
 
 
 def refuse_difference(folder: Location, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse settings that are not those of the run."""
+    """Refuse settings that are not those of the run; None is unknown for some."""
     for name in sorted({*before, *now}):
         one, other = before.get(name), now.get(name)
         if isinstance(one, dict) and isinstance(other, dict):
             refuse_difference(folder, one, other)
-        elif one != other:
+        elif one != other and not (name in _MAY_BE_UNKNOWN and None in (one, other)):
             raise ValueError(
                 f"{folder} was created with {name}={one!r}; this call has {name}={other!r}. Use "
                 "another folder, or the settings of the run."
@@ -379,21 +374,13 @@ def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
 
 
 def map_ahead(
-    pool: Executor,
-    function: Callable[[Item], Result],
-    items: Iterable[Item],
-    ahead: int,
-    *,
-    eager: bool = False,
+    pool: Executor, ahead: int, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
-    """Call a function with items in a pool; results come in order, and so many wait to be used.
-
-    `eager` yields a result as soon as it is there, instead of staying ahead.
-    """
+    """Call a function with items in a pool; results come in order, and so many wait to be used."""
     waiting: deque[Future[Result]] = deque()
     for item in items:
         waiting.append(pool.submit(function, item))
-        while waiting and (len(waiting) > ahead or (eager and waiting[0].done())):
+        if len(waiting) > ahead:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
@@ -410,7 +397,7 @@ def read_table(folder: Location, run: str, name: str, columns: Sequence[str] | N
 def map_parts(function: Callable[[str], Result], files: Iterable[str]) -> Iterator[Result]:
     """Call a function with the file of every part, several at a time; results come in order."""
     with ThreadPoolExecutor(_READERS) as pool:
-        yield from map_ahead(pool, function, files, _READERS)
+        yield from map_ahead(pool, _READERS, function, files)
 
 
 def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:

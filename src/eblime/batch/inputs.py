@@ -1,8 +1,7 @@
 """Inputs of a run: a folder of files, a table, lines of text, a sequence, or a stream.
 
-A stream is an iterator of inputs and of frames, which is stored in the run folder.
-pandas, SciPy and Pillow objects are distinguished by their attributes, so that no optional package
-is imported only to look at an input.
+A stream is an iterator, whose inputs are stored in the run folder. pandas, SciPy and Pillow objects
+are distinguished by their attributes, so that no optional package is imported to look at an input.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -21,11 +21,14 @@ from typing import Any
 import numpy as np
 
 from eblime._digest import UnknownContentError, digest_of
+from eblime._pandas import read_csv
 from eblime._repr import stable_repr
+from eblime._text import one_of
 from eblime.batch.folder import read_checked, read_parquet, write_checked
 from eblime.batch.location import Location, arrow
 from eblime.domains.image.photo import PHOTO_ENDINGS
 from eblime.domains.image.scene import as_pixels
+from eblime.domains.record import Item
 
 _READ_WHOLE = 1 << 30  # bytes of inputs that are read in full to detect changes
 _COUNT = 4096  # inputs of a stream that are stored in a chunk, at most
@@ -54,16 +57,23 @@ def as_inputs(
         known: Inputs = given
         return known
     if hasattr(given, "shape") or isinstance(given, Sequence):
-        found = Listed(values=given.tocsr() if hasattr(given, "tocsr") else given)
-        if len(found) == 0:
-            raise ValueError("`inputs` must not be empty.")
-        return found
+        return _listed(given)
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
         return iter(given)
     raise TypeError(
         "`inputs` must be a folder, a file, a frame, an array, a list or another iterable; got "
         f"{type(given).__name__}."
     )
+
+
+def _listed(values: Any) -> Listed:
+    for convert in ("to_pandas", "tocsr"):  # an Arrow table; a sparse matrix, to read its rows
+        if hasattr(values, convert):
+            values = getattr(values, convert)()
+    found = Listed(values=values)
+    if len(found) == 0:
+        raise ValueError("`inputs` must not be empty.")
+    return found
 
 
 def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterator[Any]:
@@ -78,7 +88,11 @@ def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterat
     if location.suffix == ".jsonl":
         return _json_lines(location)
     if location.suffix in (".csv", ".tsv"):
-        return _csv(location)
+        with location.stream() as stream:
+            try:
+                return _listed(read_csv(stream, location.suffix, low_memory=False))
+            except (ValueError, UnicodeDecodeError) as error:
+                raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error
     raise ValueError(
         "`inputs` must be a folder, or a .csv, .tsv, .parquet or .jsonl file; got "
         f"{str(location)!r}."
@@ -86,11 +100,6 @@ def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterat
 
 
 # Single inputs
-
-
-def is_frame(value: Any) -> bool:
-    """Whether a value is a pandas frame."""
-    return hasattr(value, "iloc") and hasattr(value, "columns")
 
 
 def is_picture(value: Any) -> bool:
@@ -105,6 +114,10 @@ def is_large(value: Any) -> bool:
 
 
 def _digest(value: Any) -> str:
+    if isinstance(value, Item):
+        with suppress(Exception):  # recorded as a failure when the input is explained
+            return value.title + _digest(value.read())
+        return value.title
     if isinstance(value, os.PathLike):
         path = Path(value)
         value = path.read_bytes() if path.is_file() else os.fsencode(path)
@@ -121,9 +134,9 @@ def _digest(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Listed:
-    """The rows of a frame or an array, or the items of any sequence."""
+    """The rows of a frame or an array, or the items of a sequence, which may be `Item` records."""
 
-    values: Any  # a sparse matrix in CSR format, whose rows can be read
+    values: Any
 
     @property
     def fingerprint(self) -> str:
@@ -131,22 +144,22 @@ class Listed:
         values = self.values
         if hasattr(values, "iloc") or hasattr(values, "tocsr") or isinstance(values, np.ndarray):
             return _digest(values)[:16]
-        return digest_of([_digest(self.get(number)) for number in range(len(self))])[:16]
+        return digest_of([_digest(values[number]) for number in range(len(self))])[:16]
 
     def __len__(self) -> int:
         return int(self.values.shape[0]) if hasattr(self.values, "shape") else len(self.values)
 
     def name(self, number: int) -> str:
-        """The row label of a frame; else the number."""
-        return str(self.values.index[number] if hasattr(self.values, "iloc") else number)
+        """The row label of a frame, the title of an item; else the number."""
+        if hasattr(self.values, "iloc"):
+            return str(self.values.index[number])
+        value = self.values[number]
+        return value.title if isinstance(value, Item) else str(number)
 
     def get(self, number: int) -> Any:
         """A row, or an item."""
-        if hasattr(self.values, "iloc"):
-            return self.values.iloc[number]
-        if hasattr(self.values, "column_names"):  # an Arrow table, in which [number] is a column
-            return self.values.slice(number, 1)
-        return self.values[number]
+        value = self.values.iloc[number] if hasattr(self.values, "iloc") else self.values[number]
+        return value.read() if isinstance(value, Item) else value
 
 
 # Files: photos, .txt files, or files with other endings
@@ -185,8 +198,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
         if name.lower().endswith(endings)
     }
     if not sizes:
-        either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
-        raise ValueError(f"The folder {str(folder)!r} has no file that ends in {either}.")
+        raise ValueError(f"The folder {str(folder)!r} has no file that ends in {one_of(endings)}.")
     pa, _ = arrow()
     found = hashlib.sha256()
     whole = folder.local_path is not None and sum(sizes.values()) <= _READ_WHOLE
@@ -221,13 +233,13 @@ class Chunks:
     def name(self, number: int) -> str:
         """The label of a row, if the file has labels; else the number."""
         values, row = self._find(number)
-        labelled = is_frame(values) and type(values.index).__name__ != "RangeIndex"
-        return str(values.index[row] if labelled else number)
+        numbered = isinstance(values, list) or type(values.index).__name__ == "RangeIndex"
+        return str(number if numbered else values.index[row])
 
     def get(self, number: int) -> Any:
         """An input; a row of a table as a pandas series."""
         values, row = self._find(number)
-        return values.iloc[row] if is_frame(values) else values[row]
+        return values[row] if isinstance(values, list) else values.iloc[row]
 
     def _find(self, number: int) -> tuple[Any, int]:
         chunk = bisect_right(self.starts, number) - 1
@@ -279,17 +291,7 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
 Inputs = Listed | Files | Chunks  # that can be read by number
 
 
-# Streams from files
-
-
-def _csv(location: Location) -> Iterator[Any]:
-    from eblime._pandas import read_csv
-
-    with location.stream() as stream:
-        try:
-            yield read_csv(stream, location.suffix, low_memory=False)
-        except (ValueError, UnicodeDecodeError) as error:
-            raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error
+# Streams, which are stored in the run folder
 
 
 def _json_lines(location: Location) -> Iterator[Any]:
@@ -298,12 +300,11 @@ def _json_lines(location: Location) -> Iterator[Any]:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
-            try:
+            found = None
+            with suppress(ValueError):
                 found = json.loads(line)
-            except ValueError:
-                found = None
             entry = found.get("text", found) if isinstance(found, dict) else found
-            if not isinstance(entry, str) and not (entry is found and isinstance(found, dict)):
+            if not isinstance(entry, (str, dict)):
                 raise ValueError(
                     f"{location}, line {number}, must be JSON: a string, an object, or an object "
                     'with a string as its "text".'
@@ -311,23 +312,25 @@ def _json_lines(location: Location) -> Iterator[Any]:
             yield entry
 
 
-# Streams that are stored in the run folder
-
-
 def store_inputs(stream: Iterator[Any], folder: Location) -> Chunks:
     """Store inputs in the run folder, one chunk at a time, so that workers read them by number.
 
-    They are texts, paths, arrays, pictures, rows, or whole frames. No pickle is written. The name
-    of a chunk has the digest of its bytes; the fingerprint is that of the inputs. Chunks of an
-    earlier call are replaced.
+    They are texts, paths, arrays, pictures or rows. No pickle is written. The name of a chunk has
+    the digest of its bytes; the fingerprint is that of the inputs. Chunks of an earlier call are
+    replaced.
     """
+    from eblime._pandas import pd
+
     pa, pq = arrow()
     home, digest = folder / "inputs", hashlib.sha256()
     chunks: list[str] = []
     starts = [0]
     for column, values in _chunks(stream, digest):
         try:
-            table = _table(pa, column, values)
+            if column:
+                table = pa.table({column: pa.array(values, type=pa.binary())})
+            else:
+                table = pa.Table.from_pandas(pd.DataFrame(values))
         except (TypeError, ValueError, OverflowError) as error:  # pyarrow's errors are among these
             raise TypeError(f"{_UNLIKE} ({type(error).__name__}: {error}).") from error
         sink = pa.BufferOutputStream()
@@ -350,15 +353,6 @@ def _chunks(stream: Iterator[Any], digest: Any) -> Iterator[tuple[str, Any]]:
     values: list[Any] = []
     column, size = "", 0
     for value in stream:
-        if is_frame(value):
-            if values:
-                yield column, values
-                values, size = [], 0
-            for first in range(0, len(value), _COUNT):
-                some = value.iloc[first : first + _COUNT]
-                digest.update(_digest(some).encode())
-                yield "", some
-            continue
         digest.update(_digest(value).encode())
         kind, content = _encode(value)
         if values and (kind != column or len(values) >= _COUNT or size >= _BYTES):
@@ -395,13 +389,3 @@ _DECODE: dict[str, Callable[[bytes], Any]] = {
     "__path__": lambda content: Path(os.fsdecode(content)),
     "__array__": lambda content: np.load(io.BytesIO(content), allow_pickle=False),
 }
-
-
-def _table(pa: Any, column: str, values: Any) -> Any:
-    if column:
-        return pa.table({column: pa.array(values, type=pa.binary())})
-    if is_frame(values):
-        return pa.Table.from_pandas(values, preserve_index=False)
-    import pandas as pd
-
-    return pa.Table.from_pandas(pd.DataFrame(values))

@@ -63,10 +63,8 @@ class Location:
     @property
     def parent(self) -> Location:
         """The folder that contains it."""
-        if self.local_path is not None:
-            return Location(str(self.local_path.parent))
         head, query = self._split()
-        return Location(head.rpartition("/")[0] + query)
+        return Location(os.path.dirname(head) + query)  # noqa: PTH120, as it may be an address
 
     @property
     def suffix(self) -> str:
@@ -227,16 +225,14 @@ def _file_system(address: str) -> tuple[Any, str]:
 
     if not address:
         return fs.LocalFileSystem(), ""
+    found: tuple[Any, str]
     try:
-        found: tuple[Any, str] = fs.FileSystem.from_uri(address)
-        return found
+        found = fs.FileSystem.from_uri(address)
     except pa.ArrowInvalid as known:
         try:
-            import fsspec
-
-            system, path = fsspec.core.url_to_fs(address)
+            found = fs.FileSystem.from_uri(f"fsspec+{address}")
         except (ImportError, ValueError) as error:
             raise ValueError(
                 f"{address} is not an address that pyarrow or fsspec can open ({error}; {known})."
             ) from error
-        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+    return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
-_BLOCK = 100_000  # rows read at a time
 _ESTIMATES = ["input", "target", "label", "prediction", "place", "feature"]
 _ESTIMATES += ["mean", "sd", "estimate", "se"]
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
@@ -119,7 +118,7 @@ class Run:
         """
         from pyarrow import dataset
 
-        for _ in self._tables(["error"]):
+        for _ in self._tables([]):
             pass
         system, path = self.location.open()
         paths = [f"{path}/{name}" for name in part_files(self.location).values()]
@@ -130,7 +129,8 @@ class Run:
         if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
         run = read_manifest(self.location)["run"]
-        return map_parts(lambda name: read_table(self.location, run, name, columns), files)
+        wanted = None if columns is None else [*columns, "error"]
+        return map_parts(lambda name: read_table(self.location, run, name, wanted), files)
 
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
@@ -146,8 +146,7 @@ class Run:
         """
         order = ["input", "target", "place"]
         wanted = None if columns is None else list(dict.fromkeys([*columns, *order]))
-        (rows,) = self._blocks(wanted, size=math.inf)
-        rows = rows.sort_values(order, ignore_index=True)
+        rows = _explained(self._tables(wanted)).sort_values(order, ignore_index=True)
         if columns is not None:
             return rows[list(columns)]
         return rows.drop(columns=[c for c in ("question", *DETAILS) if rows[c].isna().all()])
@@ -160,26 +159,11 @@ class Run:
         columns
             Names of the columns to read, as for `frame`.
         """
-        return self._blocks(columns, size=0)
-
-    def _blocks(
-        self, columns: Sequence[str] | None, *, size: float = _BLOCK
-    ) -> Iterator[pd.DataFrame]:
-        """Some columns of the rows of `frame`, of so many parts that there are `size` rows."""
-        pa, _ = arrow()
-        tables: list[Any] = []
-        for table in self._tables(None if columns is None else [*columns, "error"]):
-            explained = table.filter(table.column("error").is_null()).drop_columns(["error"])
-            tables.append(explained)
-            if sum(map(len, tables)) >= size:
-                yield pa.concat_tables(tables).to_pandas(use_threads=False)
-                tables.clear()
-        if tables:
-            yield pa.concat_tables(tables).to_pandas(use_threads=False)
+        return (_explained([table]) for table in self._tables(columns))
 
     def failures(self) -> pd.DataFrame:
         """The failed inputs and their error messages."""
-        tables = self._tables(["input", "name", "error"])
+        tables = self._tables(["input", "name"])
         failed = [table.filter(table.column("error").is_valid()) for table in tables]
         found: pd.DataFrame = arrow()[0].concat_tables(failed).to_pandas()
         return found.sort_values("input", ignore_index=True)
@@ -245,8 +229,8 @@ class Run:
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
         """
         level = check_level("prob", prob)
-        labels = Counter[str]()
-        table = _summary_table(self._importances(by, labels), level, grouped=by is not None)
+        found, labels = self._importances(by)
+        table = _summary_table(found, level, grouped=by is not None)
         if by is not None:
             return table
         return table.assign(output=name_outputs(labels, predicted=self.settings["targets"] == 1))
@@ -292,7 +276,7 @@ class Run:
         if other is not None and groups is not None:
             raise ValueError("`groups` are two groups of `by`; leave them out with `other`.")
         if other is None:
-            found = self._importances(by)
+            found, _ = self._importances(by)
             wanted = list(found if groups is None else groups)  # if there are only two, those
             if len(wanted) != 2 or wanted[0] == wanted[1] or not set(wanted) <= set(found):
                 listed = ", ".join(repr(group) for group in [*found][:12])
@@ -305,44 +289,32 @@ class Run:
             common = np.intersect1d(self.frame(["input"]), other.frame(["input"]))
             if not common.size:
                 raise ValueError("The runs must have explained an input in common; got none.")
-            words = {run._estimand(int(common[0])) for run in (self, other)} - {None}
+            words: set[str] = set()
+            for run in (self, other):
+                with suppress(FileNotFoundError, ValueError):  # the explanation is not saved
+                    words.add(run.explanation(int(common[0])).estimand)
             if len(words) > 1:
                 warn_user("The runs estimate different quantities, so compare ranks, not sizes.")
         one, two = (
-            run._importances(None, only=common, seed=k) for k, run in enumerate((self, other))
+            run._importances(None, common, seed)[0].get("all", {})
+            for seed, run in enumerate((self, other))
         )
-        return _comparison_table(one.get("all", {}), two.get("all", {}), level)
-
-    def _estimand(self, number: int) -> str | None:
-        """What the importances of an input estimate; None if its explanation is not saved."""
-        try:
-            return self.explanation(number).estimand
-        except (FileNotFoundError, ValueError):
-            return None
+        return _comparison_table(one, two, level)
 
     def _importances(
-        self,
-        by: By,
-        labels: Counter[str] | None = None,
-        only: IntArray | None = None,
-        seed: int = 0,
-    ) -> Found:
+        self, by: By, only: IntArray | None = None, seed: int = 0
+    ) -> tuple[Found, Counter[str]]:
         """Importance of each feature over the inputs of each group, or over `only` some inputs.
 
-        Adds to `labels` how many explanations each output has.
+        With how many explanations each output has.
         """
-        import pandas as pd
-
         columns, group_of = _grouping(by, int(self.settings["count"]))
-        kept = []
-        for rows in self._blocks([*_ESTIMATES, *columns]):
-            if labels is not None:
-                labels.update(rows["label"][rows["place"] == 0])
-            kept.append(_estimates(rows.assign(group=group_of(rows))))
-        table = pd.concat(kept)
+        rows = _explained(self._tables([*_ESTIMATES, *columns]))
         if only is not None:
-            table = table[np.isin(table["input"], only)]
-        return _fit_features(np.random.default_rng(seed), table)
+            rows = rows[np.isin(rows["input"], only)]
+        table = _estimates(rows.assign(group=group_of(rows)))
+        labels = Counter(rows["label"][rows["place"] == 0])
+        return _fit_features(np.random.default_rng(seed), table), labels
 
     def plot(self, kind: str = "beeswarm", *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the importances of all inputs; returns matplotlib Axes.
@@ -355,6 +327,14 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run(folder={str(self.folder)!r})"
+
+
+def _explained(tables: Iterable[Any]) -> pd.DataFrame:
+    """The rows of parts, without failed inputs."""
+    rows = arrow()[0].concat_tables(tables)
+    explained = rows.filter(rows.column("error").is_null()).drop_columns(["error"])
+    found: pd.DataFrame = explained.to_pandas(use_threads=False)
+    return found
 
 
 # Importance over the inputs of a run, and differences between runs or groups

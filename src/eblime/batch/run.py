@@ -181,7 +181,6 @@ def explain_many(
             folder=folder,
             run=run,
             resumed=bool(files),
-            timeout=pool.timeout,
             until=rule,
         )
         return _finish(job, done, pool, max_failures, progress)

@@ -10,7 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
@@ -35,13 +35,13 @@ from eblime.batch.folder import (
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location, arrow
 from eblime.engine.cache import model_name
-from eblime.engine.drive import Inline, drive, group_size, run, score_of_input
+from eblime.engine.drive import drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
 from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import Stop, Subject
+from eblime.protocols import Stop
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 from eblime.scores import scores_of
@@ -68,7 +68,6 @@ class Job:
     folder: Location
     run: str  # the id of the run
     resumed: bool  # some parts are finished, perhaps by another model
-    timeout: float | None = None  # seconds per input
     until: Stop | None = None  # the rule that ends the questions about an input
 
     def name(self, number: int) -> str:
@@ -105,10 +104,7 @@ class Worker:
         }
         worker = cls(job=job, explainer=explainer, about=about, loop=loop)
         if job.resumed:
-            known = {name: job.settings[name] for name in about}
-            if None in (known["model"], about["model"]):
-                known["model"] = about["model"]
-            refuse_difference(job.folder, known, about)
+            refuse_difference(job.folder, {name: job.settings[name] for name in about}, about)
             _compare_model(worker)
         return worker
 
@@ -121,7 +117,7 @@ class Worker:
         asked_first = scores_of(self.job.settings["targets"], self.explainer.labels)
         busy = on_gpu(self.explainer) and not asked_first
         ahead = max(2, min(8, available_cores() - 1)) if busy else 0
-        with ThreadPoolExecutor(ahead) if ahead else Inline() as pool:
+        with ThreadPoolExecutor(ahead) if ahead else nullcontext() as pool:
             for span in [parts] if ahead else [[part] for part in parts]:
                 owner = {n: part for part in span for n in part_numbers(self.job.settings, part)}
                 left = Counter(owner.values())
@@ -135,15 +131,17 @@ class Worker:
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
-        results: Any = found if isinstance(found, Exception) else [*found.values()]
-        if not isinstance(found, Exception) and (most := self._most_kept(number)):
-            for explanation in results:
+        name, prob = self.job.name(number), self.job.settings["prob"]
+        if isinstance(found, Exception):
+            return rows_of_input(number, name, found, prob)
+        if most := self._most_kept(number):
+            for target, explanation in found.items():
                 packed = pack(explanation)
                 if len(packed) < most:
-                    name = f"explanations/{number}-{explanation.target}.eblime"
-                    (self.job.folder / name).write(packed)
+                    file = self.job.folder / f"explanations/{number}-{target}.eblime"
+                    file.write(packed)
         with few_threads(0):  # more threads may add numbers in another order
-            return rows_of_input(number, self.job.name(number), results, self.job.settings["prob"])
+            return rows_of_input(number, name, found.values(), prob)
 
     def _most_kept(self, number: int) -> float:
         """How large whole explanations of an input may be to be saved, in bytes."""
@@ -152,13 +150,8 @@ class Worker:
             return math.inf if keep else 0
         if number < _KEPT:
             return math.inf
-        shown = domain.picture not in ("intervals", "values")
+        shown = domain.picture not in ("intervals", "means")
         return _KEPT_BYTES / number if shown and number < _KEPT_VIEWS else 0
-
-    def prepare(self, number: int) -> tuple[LoopSettings, Subject, Any]:
-        """Read an input, so that it can be perturbed."""
-        x = self.explainer.input_of(self.job.inputs.get(number))
-        return self.explainer.prepare(x, self.job.settings["targets"], self.loop)
 
     def explain_inputs(
         self, numbers: Sequence[int], pool: Executor | None = None, ahead: int = 0
@@ -166,10 +159,10 @@ class Worker:
         """Numbers and rows of inputs, as they end."""
         number_of: dict[Session, int] = {}
         unread: list[tuple[int, Rows]] = []
-        pool = pool or Inline()
+        mapped: Any = partial(map_ahead, pool, ahead) if pool else map
 
         def sessions() -> Iterator[Session]:
-            begun = map_ahead(pool, partial(_attempt, self.begin), numbers, ahead)
+            begun = mapped(partial(_attempt, self.begin), numbers)
             for number, session in zip(numbers, begun, strict=True):
                 if isinstance(session, Session):
                     number_of[session] = number
@@ -185,14 +178,16 @@ class Worker:
         together = ahead or group_size(self.loop)
         keeps = lambda error: isinstance(error, Exception)  # noqa: E731
         ends = drive(sessions(), together=together, pool=pool, keeps=keeps)
-        for found in chain(map_ahead(pool, conclude, ends, ahead, eager=True), [[]]):
+        for found in chain(mapped(conclude, ends), [[]]):
             yield from found
             while unread:
                 yield unread.pop()
 
     def begin(self, number: int) -> Session:
         """Read an input and choose the first masks; the seed depends on the input alone."""
-        settings, subject, targets = self.prepare(number)
+        x = self.explainer.input_of(self.job.inputs.get(number))
+        wanted = self.job.settings["targets"]
+        settings, subject, targets = self.explainer.prepare(x, wanted, self.loop)
         seed = np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
         return Session.begin(settings, subject, targets, seed)
 
@@ -263,8 +258,9 @@ def _in_words(numbers: Any) -> str:
 
 def _predict(worker: Worker, number: int, target: int) -> Any:
     """The score of an input, (1,); empty if there is no such output."""
-    settings, subject, _ = worker.prepare(number)
-    return np.asarray(score_of_input(settings, subject))[target : target + 1]
+    session = worker.begin(number)
+    scores = score_of_input(session.settings, session.subject)
+    return np.asarray(scores)[target : target + 1]
 
 
 def _explain_again(worker: Worker, number: int) -> Any:

@@ -104,16 +104,18 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
             yield from ((part, rows, worker.about) for part, rows in worker.do_parts(parts))
             return
         start = partial(_Process, _pack(job, pickle.dumps), max(1, available_cores() // count))
-    alone = threading.Event()
-    lanes = [_Lane(job, start, alone) for _ in range(max(1, min(count, len(parts))))]
-    idle = [*lanes]
+    lanes = [_Lane(job, start, workers.timeout) for _ in range(max(1, min(count, len(parts))))]
+    idle, waiting = [*lanes], [*parts]
 
     def do_part(part: int) -> Done:
         lane = idle.pop()
+        waiting.remove(part)
         try:
             return part, lane.do_part(part), lane.about
         finally:
             idle.append(lane)
+            if not waiting:  # a worker of a lost node may need the room
+                lane.drop()
 
     with ThreadPoolExecutor(len(lanes)) as pool:
         try:
@@ -157,9 +159,9 @@ def _worker_count(job: Job, parts: int) -> int:
 class _Lane:
     """One worker at a time, which another one replaces if it crashes, hangs or has grown."""
 
-    def __init__(self, job: Job, start: Callable[[], Handle], alone: threading.Event) -> None:
-        self._job, self._start = job, start
-        self._alone = alone  # set if parts need longer than the timeout, though no input does
+    def __init__(self, job: Job, start: Callable[[], Handle], timeout: float | None) -> None:
+        self._job, self._start, self._timeout = job, start, timeout
+        self._alone = False  # set if parts need longer than the timeout, though no input does
         self._worker: Handle | None = None
         self._closed = False
         self.about: Mapping[str, Any] = {}
@@ -168,42 +170,40 @@ class _Lane:
     def do_part(self, part: int) -> Rows:
         """The rows of a part, which is done one input at a time if need be."""
         late = False
-        if not self._alone.is_set():
+        if not self._alone:
             try:
                 return self._ask(part)
             except (WorkerCrash, TimeoutError) as error:
                 late = isinstance(error, TimeoutError)
         rows: Rows = []
         for number in part_numbers(self._job.settings, part):
+            failure: Exception
             try:
                 rows += self._ask(part, number)
+                continue
             except WorkerCrash as error:
-                text = f"The worker process crashed{error} on this input."
-                rows += self._failed(number, RuntimeError(text))
+                failure = RuntimeError(f"The worker process crashed{error} on this input.")
             except TimeoutError:
-                limit = f"the timeout of {self._job.timeout:g} s"
-                text = f"This input was not explained within {limit}."
-                rows += self._failed(number, TimeoutError(text))
-        if late and not count_failures(rows):
-            self._alone.set()
+                limit = f"the timeout of {self._timeout:g} s"
+                failure = TimeoutError(f"This input was not explained within {limit}.")
+            name = self._job.name(number)
+            rows += rows_of_input(number, name, failure, self._job.settings["prob"])
+        self._alone = self._alone or (late and not count_failures(rows))
         return rows
-
-    def _failed(self, number: int, error: Exception) -> Rows:
-        return rows_of_input(number, self._job.name(number), error, self._job.settings["prob"])
 
     def _ask(self, *task: int) -> Rows:
         """The rows of a part or of an input, by the worker or by a new one."""
         worker = self._worker or self.begin()
         try:
-            rows, memory = worker.ask("do", *task, timeout=self._job.timeout)
+            rows, memory = worker.ask("do", *task, timeout=self._timeout)
         except (WorkerCrash, TimeoutError):
-            self._drop()
+            self.drop()
             if self._closed:
                 raise CancelledError from None
             raise
         self._memory = self._memory or memory
         if memory > self._memory + GROWTH:
-            self._drop()
+            self.drop()
         found: Rows = rows
         return found
 
@@ -218,9 +218,9 @@ class _Lane:
                 return worker
             except WorkerCrash as error:
                 crash = error
-                self._drop()
+                self.drop()
         if self._closed:
-            self._drop()
+            self.drop()
             raise CancelledError
         raise RuntimeError(
             f"Worker processes died {TRIES} times while they started{crash}. Is the call in a "
@@ -228,22 +228,23 @@ class _Lane:
             "while it is loaded?"
         )
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """End the worker, also while it works; another one replaces it if there is more to do."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
 
     def close(self) -> None:
-        """End the worker, also while it works."""
+        """End the worker, which none replaces."""
         self._closed = True
-        self._drop()
+        self.drop()
 
 
 class _Server:
     """What a worker does in its own process, or as an actor of Ray."""
 
     def __init__(self, path: Sequence[str] = ()) -> None:
-        sys.path += [entry for entry in path if entry not in sys.path]  # of the user's script
+        sys.path += [entry for entry in path if entry not in sys.path]  # of the calling process
 
     def begin(self, packed: bytes, threads: int) -> Mapping[str, Any]:
         """Create the explainer; returns what is known of it."""
@@ -351,7 +352,7 @@ class _Actor:
 
     def __init__(self, ray: Any, options: dict[str, float], *sent: Any) -> None:
         self.sent, self._ray = sent, ray
-        self._actor = ray.remote(_Server).options(**options).remote(list(sys.path))
+        self._actor = ray.remote(_Server).options(**options).remote([*sys.path, os.getcwd()])  # noqa: PTH109
 
     def ask(self, what: str, *args: Any, timeout: float | None = None) -> Any:
         """As that of a process."""

@@ -8,10 +8,9 @@ model can run code, and receives the inputs. The domain is looked up among the i
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,16 +69,12 @@ class Recipe:
         with full paths, and the `digests` of the files.
     trust_pickle
         Whether a pickled model may be loaded.
-    import_from
-        The current folder of the command, in which the module of a `module:name` model is looked
-        for, besides the installed ones.
     cache
         Stored answers of the model, which change no result.
     """
 
     about: dict[str, Any]
     trust_pickle: bool
-    import_from: str
     cache: AnswerCache | None
 
     @classmethod
@@ -90,8 +85,7 @@ class Recipe:
             "kind": domain.name,
             "inputs": values["argument"],
         }
-        trust, folder = values["trust_pickle"], str(Path.cwd())
-        found = cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
+        found = cls(about=about, trust_pickle=values["trust_pickle"], cache=cache)
         about |= {name: _full_name(name, value) for name, value in found.places().items()}
         about["digests"] = found.digests()
         for name, digest in about["digests"].items():
@@ -110,7 +104,7 @@ class Recipe:
 
         about = read_manifest(Location.of(folder))["settings"]["about"]
         _check_stored(about, folder)
-        found = cls(about=about, trust_pickle=True, import_from=str(Path.cwd()), cache=cache)
+        found = cls(about=about, trust_pickle=True, cache=cache)
         places, names = found.places(), (option.name for option in AGAIN)
         named = {name: values[name] for name in names if values[name]}
         if {*about["digests"]} | {"inputs"} != {*places}:
@@ -154,8 +148,6 @@ class Recipe:
         for name, found in self.digests().items():
             if found != self.about["digests"][name]:
                 raise ValueError(f"{self.about[name]} has changed since the run was started.")
-        if self.import_from not in sys.path:
-            sys.path.append(self.import_from)
         settings = model_settings(command_of(self.about["kind"])[1], self.about)
         return load_model(self.about["model"], trust_pickle=self.trust_pickle, **settings)
 
@@ -164,7 +156,7 @@ class Recipe:
         _, command = command_of(self.about["kind"])
         read = registry.resolve(command.inputs or command.items)
         found = read(self.about["inputs"], self.model, own_values(command, self.about))
-        return found if command.inputs is not None else Items([Item(*item) for item in found])
+        return found if command.inputs is not None else [Item(*item) for item in found]
 
     def resume_command(self, folder: str, *options: str) -> str:
         """The command that resumes the run, ready to be pasted."""
@@ -175,35 +167,6 @@ class Recipe:
         elif self.trust_pickle:
             words.append("--trust-pickle")
         return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """The inputs of `eblime explain` as inputs of a run."""
-
-    items: Sequence[Item]
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes when titles or contents do."""
-        from eblime.batch.inputs import Listed
-
-        found = hashlib.sha256()
-        for item in self.items:
-            with suppress(Exception):  # recorded as a failure when the input is explained
-                found.update(f"{item.title}\0{Listed(values=[item.read()]).fingerprint}".encode())
-        return found.hexdigest()[:16]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def name(self, number: int) -> str:
-        """Its title."""
-        return self.items[number].title
-
-    def get(self, number: int) -> Any:
-        """The input."""
-        return self.items[number].read()
 
 
 def _stored_options(kind: str) -> list[Option]:
@@ -319,7 +282,6 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     from eblime.batch.workers import Workers
 
     workers, about = Workers(**settings_of(WORKERS, values)), recipe.about
-    workers.check()
     try:
         run = explain_many(
             recipe,

@@ -167,9 +167,6 @@ IMAGE = Command(
 )
 
 
-_LARGE = 200 << 20  # bytes; a larger table is not read whole to be its own background
-
-
 def _tabular_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
     """Rows of a table."""
     path = Path(argument)
@@ -183,17 +180,6 @@ def _tabular_items(argument: str, model: LoadModel, options: Options) -> list[It
         )
         for row in parse_rows(options["row"], len(table))
     ]
-
-
-def _tabular_inputs(argument: str, model: LoadModel, options: Options) -> str:
-    """All rows of a table, which must be fit to be the background if there is no other."""
-    path = _background(argument, options)
-    if options["background"] is None and not (path.is_file() and path.stat().st_size <= _LARGE):
-        raise ValueError(
-            "--background must name a table of usual values, such as the training data: "
-            f"{argument} cannot be read whole."
-        )
-    return argument
 
 
 def _tabular_explainer(model: Any, settings: Options, options: Options, argument: str) -> Any:
@@ -273,7 +259,12 @@ def _listed(text: str) -> list[str]:
 
 def _background(argument: str, options: Options) -> Path:
     """The table that shows which values are usual: --background, or the table itself."""
-    return Path(options["background"] or argument)
+    path = Path(options["background"] or argument)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no table {str(path)!r} here; --background names a table of usual values."
+        )
+    return path
 
 
 TABULAR = Command(
@@ -287,7 +278,7 @@ TABULAR = Command(
     example="eblime explain tabular data.csv --model m.skops --background train.csv",
     batch_argument="A table, .jsonl too, or a folder of .parquet files, here or such as s3://b/rows.",
     items=_tabular_items,
-    inputs=_tabular_inputs,
+    inputs=lambda argument, model, options: argument,  # `explain_many` reads it
     explainer=_tabular_explainer,
     options=[
         *used_by(

@@ -20,6 +20,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from eblime import registry
+from eblime._text import one_of
 from eblime.domains.record import Command, Domain, Option, Use
 
 if TYPE_CHECKING:
@@ -124,7 +125,6 @@ EXPLAIN = (  # of `explain` alone
 ANSWERS = (CACHE, MODEL_ID, TRUST)  # of `explain` and `batch`; they change no result
 PARTS = (KEEP, PART_SIZE)  # of `batch` alone; a run stores them
 _ALL = (MODEL, *ASKING, *ANSWERS, *EXPLAIN, *PARTS, *WORKERS, MAX_FAILURES)
-_RESERVED = {"argument", "digests", "inputs", "kind"}  # entries of a manifest
 
 
 class OptionCommand(click.Command):
@@ -209,6 +209,11 @@ def domain_group(
         command = registry.of_domain(domain, "command")
         if command is None:
             return None
+        own = {"design": domain.design, "kernel": domain.kernel}
+        usual = {key: value for key, value in own.items() if isinstance(value, str)}
+        usual |= command.defaults
+        rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
+        options = [MODEL, *command.options, *rest]
         summary = command.help or f"Explain inputs of the kind {name}, by {domain.feature}s."
         example = command.example.replace("eblime explain", f"eblime {verb}", 1)
         end = " --out run/" if batch else ""
@@ -216,28 +221,12 @@ def domain_group(
             name,
             partial(run, domain, command),
             {"argument": (batch and command.batch_argument) or command.argument},
-            [one for one in _checked_options(domain, command, shared) if one.batch or not batch],
+            [one for one in options if one.batch or not batch],
             metavar=command.metavar,
             help=f"{cleandoc(summary)}\n\n{note}\n\nExample: {example}{end}",
         )
 
     return LazyGroup(verb, lambda: registry.names("domains"), made, **settings)
-
-
-def _checked_options(domain: Domain, command: Command, shared: Sequence[Option]) -> list[Option]:
-    """The options of a domain's command, `--model` first, with the defaults of the domain."""
-    taken = _RESERVED | {option.name for option in (MODEL, *shared)}
-    for option in command.options:
-        if option.name in taken:
-            raise ValueError(
-                f"The domain {domain.name!r} declares the option {option.flag}, which already "
-                "exists or is reserved."
-            )
-    own = {"design": domain.design, "kernel": domain.kernel}
-    usual = {name: value for name, value in own.items() if isinstance(value, str)}
-    usual |= command.defaults
-    rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
-    return [MODEL, *command.options, *rest]
 
 
 def option_of(option: Option) -> click.Option:
@@ -289,8 +278,7 @@ def cache_of(values: Mapping[str, Any]) -> AnswerCache | None:
 
 def known_names(kind: Any) -> str:
     """The registered names, those of other packages included: `a, b or c`."""
-    *most, last = registry.names(kind)
-    return f"{', '.join(most)} or {last}" if most else last
+    return one_of(registry.names(kind))
 
 
 def error_line(error: BaseException, words: Sequence[str]) -> str:

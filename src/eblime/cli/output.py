@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eblime._files import write_whole
-from eblime._text import printable
+from eblime._text import one_of, printable
 from eblime.batch.location import Location
 from eblime.domains.record import Item
 
@@ -108,8 +108,9 @@ def file_items(
     if path.is_dir():
         paths = sorted(e for e in path.iterdir() if e.name.lower().endswith(tuple(endings)))
         if not paths:
-            either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
-            raise FileNotFoundError(f"The folder {str(path)!r} has no file that ends in {either}.")
+            raise FileNotFoundError(
+                f"The folder {str(path)!r} has no file that ends in {one_of(endings)}."
+            )
     names = unique([entry.stem for entry in paths])
     return [
         Item(entry.name, name, partial(read, entry), entry)

@@ -11,7 +11,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime._warn import warn_user
-from eblime.domains.composite import Channels, Hide, Segmentation
+from eblime.domains.arrays import Channels, Hide, Segmentation
 from eblime.domains.image.scene import SEGMENTER, read_image
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import Caller, model_error

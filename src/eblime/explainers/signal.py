@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eblime._checks import check_choice, check_count, check_number
-from eblime.domains.composite import Segmentation, check_cut
+from eblime.domains.arrays import Segmentation, check_cut
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.signal.scene import HIDES, SEGMENTATIONS, Hide, read_signal
 from eblime.explainers.base import BaseExplainer

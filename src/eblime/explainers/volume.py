@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from eblime._checks import check_text
-from eblime.domains.composite import Channels, Hide, Segmentation
+from eblime.domains.arrays import Channels, Hide, Segmentation
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.readers import VOLUME_ENDINGS
 from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume

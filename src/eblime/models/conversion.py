@@ -132,7 +132,7 @@ def read_scores(model: Any, returned: Any, n: int, names: Sequence[str] | None =
     found = pick_output(returned, model.output, names)
     is_tensor = descends(found, "torch", "Tensor")
     outputs = as_columns(found.float() if is_tensor else np.asarray(found, dtype=np.float64))
-    if model.activation == "softmax" and not model.needs_softmax(outputs, type(model).__name__):
+    if model.activation == "softmax" and not _needs_softmax(model, outputs):
         return outputs
     return activate(outputs, model.activation)
 
@@ -183,35 +183,26 @@ def as_columns(outputs: Any) -> Any:
 _SUM = 2e-3  # how far the sum of probabilities may be from 1: half precision
 
 
-class NeedsSoftmax:
-    """Whether the outputs of a network need a softmax: not if they are probabilities already.
+def _needs_softmax(model: Any, outputs: Any) -> bool:
+    """Whether outputs, (n, outputs), need a softmax: not if they are probabilities already.
 
-    The first batch decides, so that a GPU is not waited for again; a copy decides anew.
+    The first batch decides, so that a GPU is not waited for again.
     """
-
-    def __init__(self) -> None:
-        self.needed: bool | None = None
-
-    def __reduce__(self) -> Any:
-        return (NeedsSoftmax, ())
-
-    def __call__(self, outputs: Any, model: str) -> bool:
-        """Decide for outputs, (n, outputs); refuse the softmax of a single one."""
-        if outputs.shape[1] == 1:
-            raise ValueError(
-                "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
-                f"{model} for a network with one output."
+    kind, decided = type(model).__name__, model.decided
+    if outputs.shape[1] == 1:
+        raise ValueError(
+            "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
+            f"{kind} for a network with one output."
+        )
+    if "softmax" not in decided:
+        sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
+        decided["softmax"] = not (sums_to_one.all() and (outputs >= 0).all())
+        if not decided["softmax"]:
+            warn_user(
+                "The network's outputs are probabilities already, and are explained as they are, "
+                f"without another softmax. Set activation='none' in {kind} to silence this warning."
             )
-        if self.needed is None:
-            sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
-            self.needed = not (sums_to_one.all() and (outputs >= 0).all())
-            if not self.needed:
-                warn_user(
-                    "The network's outputs are probabilities already, and are explained as they "
-                    f"are, without another softmax. Set activation='none' in {model} to silence "
-                    "this warning."
-                )
-        return self.needed
+    return bool(decided["softmax"])
 
 
 def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:

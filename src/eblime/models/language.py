@@ -13,7 +13,6 @@ import json
 import math
 import os
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -143,28 +142,22 @@ class TransformersModel:
         return f"TransformersModel({names})"
 
     @classmethod
-    def load(
-        cls, folder: str | os.PathLike[str], *, gguf_file: str | None = None, **settings: Any
-    ) -> TransformersModel:
+    def load(cls, folder: str | os.PathLike[str], **settings: Any) -> TransformersModel:
         """Read a model and its tokenizer from a folder; nothing is downloaded."""
         if not Path(folder).is_dir():
             raise ValueError(
                 f"A language model of transformers must be a folder; there is none at {folder}."
             )
         transformers = import_extra("transformers", "llm")
-        options = {"local_files_only": True, **({"gguf_file": gguf_file} if gguf_file else {})}
-        model = transformers.AutoModelForCausalLM.from_pretrained(folder, **options)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        return cls(model, tokenizer, **settings)
+        kinds = transformers.AutoModelForCausalLM, transformers.AutoTokenizer
+        parts = (kind.from_pretrained(folder, local_files_only=True) for kind in kinds)
+        return cls(*parts, **settings)
 
     @property
     def context(self) -> int | None:
         """The most tokens that a prompt and its answer may have together."""
-        config = self.model.config
-        known = [
-            getattr(config, "max_position_embeddings", None),
-            getattr(self.tokenizer, "model_max_length", None),  # 1e30 if it is not known
-        ]
+        most = getattr(self.model.config, "max_position_embeddings", None)
+        known = most, getattr(self.tokenizer, "model_max_length", None)  # 1e30 if it is not known
         return min((int(n) for n in known if n is not None and 0 < n < 1e9), default=None)
 
     def count_tokens(self, text: str) -> int:
@@ -211,13 +204,10 @@ class TransformersModel:
 
     def _prompt(self, prompt: str) -> list[int]:
         """The tokens of a prompt, in the chat template if there is one."""
-        tokenizer = self.tokenizer
+        tokenizer, options = self.tokenizer, {"tokenize": False, "add_generation_prompt": True}
         if self.chat or (self.chat is None and getattr(tokenizer, "chat_template", None)):
             message = [{"role": "user", "content": str(prompt)}]
-            text = tokenizer.apply_chat_template(
-                message, tokenize=False, add_generation_prompt=True
-            )
-            return self._encode(text)
+            return self._encode(tokenizer.apply_chat_template(message, **options))
         ids = self._encode(prompt, special=True)
         if ids and ids[-1] == tokenizer.eos_token_id and not prompt.endswith(tokenizer.eos_token):
             ids.pop()  # the answer goes on from here
@@ -248,12 +238,11 @@ class TransformersModel:
     def _pad(self, rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
         import torch
 
-        tokens = np.full((len(rows), max(map(len, rows))), self._padding)
-        mask = np.zeros_like(tokens)
-        for k, row in enumerate(rows):
-            tokens[k, tokens.shape[1] - len(row) :] = row
-            mask[k, tokens.shape[1] - len(row) :] = 1
-        return torch.from_numpy(tokens).to(device), torch.from_numpy(mask).to(device)
+        gaps = [max(map(len, rows)) - len(row) for row in rows]
+        pairs = list(zip(gaps, rows, strict=True))
+        tokens = [[self._padding] * gap + [*row] for gap, row in pairs]
+        mask = [[0] * gap + [1] * len(row) for gap, row in pairs]
+        return torch.tensor(tokens, device=device), torch.tensor(mask, device=device)
 
     def _score(self, rows: Sequence[Sequence[int]], wanted: list[int], device: Any) -> FloatArray:
         """Log probabilities of the wanted tokens, the first of which follows each row, (n, m).
@@ -375,10 +364,8 @@ class ServerModel:
         """The model's answers, of at most `max_new_tokens` tokens, one request each."""
         form, _ = self._find_way()
         place = ("message", "content") if form == "chat" else ("text",)
-        settings: dict[str, Any] = {
-            "max_tokens": self.max_new_tokens,
-            "temperature": self.temperature,
-        }
+        settings: dict[str, Any] = {"max_tokens": self.max_new_tokens}
+        settings["temperature"] = self.temperature
         found = []
         for prompt in prompts:
             reply = self._ask_prompt(form, str(prompt), **settings)
@@ -575,19 +562,17 @@ _PROXIES = {name: url for name, url in urllib.request.getproxies().items() if na
 _OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler(_PROXIES))
 
 
-def _exchange(request: Any, seconds: float) -> tuple[int, str, str | None, bytes]:
+def _exchange(
+    request: urllib.request.Request, seconds: float
+) -> tuple[int, str, str | None, bytes]:
     """Send a request: status, reason, `Retry-After` and the beginning of the body of the reply."""
-    raw, end = bytearray(), time.monotonic() + seconds + 1  # nobody waits any longer
     try:  # a socket cannot wait much longer than a million seconds
-        reply: Any = _OPENER.open(request, timeout=min(seconds, 1e6))
+        reply = _OPENER.open(request, timeout=min(seconds, 1e6))
     except HTTPError as error:  # which is a reply, too
         reply = error
     with reply:
-        while len(raw) <= _LONGEST_REPLY and (part := reply.read1(1 << 16)):
-            raw += part
-            if time.monotonic() > end:
-                break
-    return reply.status, str(reply.reason), reply.headers.get("Retry-After"), bytes(raw)
+        pause, raw = reply.headers.get("Retry-After"), reply.read(_LONGEST_REPLY + 1)
+    return reply.status, str(reply.reason), pause, raw
 
 
 def _find(reply: Any, *path: str | int, kind: type = object) -> Any:

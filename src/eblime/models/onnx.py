@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_choice
 from eblime._lazy import import_extra
-from eblime.models.conversion import NeedsSoftmax, as_array, default_output, read_scores
+from eblime.models.conversion import as_array, default_output, read_scores
 
 _TYPES = {
     "tensor(float)": np.float32,
@@ -78,9 +78,7 @@ class OnnxModel:
     output: str | None = None
     reader: Callable[[Any, int], Any] | None = None
     digest: str | None = None
-    needs_softmax: NeedsSoftmax = field(
-        default_factory=NeedsSoftmax, init=False, repr=False, compare=False
-    )
+    decided: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("activation", self.activation, ("none", "softmax", "sigmoid"))

@@ -59,7 +59,7 @@ def wrap_estimator(model: Any, name: str) -> SklearnModel:
     """Wrap one of the methods of an estimator; one that is an `async def` is awaited."""
     method, classes, ranked = getattr(model, name), None, not has_several_outputs(model)
     if name == "predict":
-        classes = _classes(model) or clusters(model)
+        classes = _classes(model)
         ranked = ranked and _estimator_type(model) != "regressor"
     return SklearnModel(
         predict=AsyncModel(function=method) if is_async(method) else method,
@@ -85,19 +85,6 @@ def has_several_outputs(model: Any) -> bool:
 def has_method(model: Any, name: str) -> bool:
     """Whether a model has a method; scikit-learn hides those that its parts do not have."""
     return callable(getattr(model, name, None))
-
-
-def last_step(model: Any) -> Any:
-    """The last step of a scikit-learn pipeline; other models unchanged."""
-    return model.steps[-1][1] if descends(model, "sklearn", "Pipeline") else model
-
-
-def clusters(model: Any) -> list[Any] | None:
-    """The numbers of the clusters, for an estimator that assigns inputs to clusters."""
-    if _estimator_type(model) != "clusterer":
-        return None
-    found = getattr(last_step(model), "labels_", None)
-    return None if found is None else list(np.unique(found))
 
 
 def _indicators(found: NDArray[Any], classes: Sequence[Any]) -> NDArray[Any]:
@@ -134,7 +121,7 @@ def output_names(model: Any) -> list[str] | dict[int, str] | None:
     """Labels of a classifier's outputs; None if it has none.
 
     They come from `config.id2label` of a Hugging Face network or pipeline, also inside a
-    `TorchModel`, or from `classes_`, as in scikit-learn. Clusters have numbers.
+    `TorchModel`, or from `classes_`, as in scikit-learn.
     """
     return _hugging_face_names(model) or _class_names(model)
 
@@ -149,12 +136,11 @@ def _hugging_face_names(model: Any) -> dict[int, str] | None:
 
 
 def _class_names(model: Any) -> list[str] | None:
-    """The names in `classes_`, one per column of the scores; numbers for clusters."""
+    """The names in `classes_`, one per column of the scores."""
     classes = _classes(model)
     if classes is None:
-        numbers = None if has_method(model, "predict_proba") else clusters(model)
-        return None if numbers is None else [f"cluster {number}" for number in numbers]
-    last = last_step(model)
+        return None
+    last = model.steps[-1][1] if descends(model, "sklearn", "Pipeline") else model
     if has_several_outputs(model):
         if descends(last, "sklearn", "ClassifierChain"):  # one column each, for the second class
             classes = [part[1:] for part in classes]

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from eblime._checks import check_choice
 from eblime._lazy import import_extra
 from eblime._threads import at_fork
 from eblime._types import FloatArray
-from eblime.models.conversion import NeedsSoftmax, as_array, read_scores
+from eblime.models.conversion import as_array, read_scores
 from eblime.protocols import Composite, RenderedScene
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ class TorchModel:
     output: str | int | None = None
     as_is: bool = False
     reader: Callable[[Any, int], Any] | None = None
-    needs_softmax: NeedsSoftmax = field(
-        default_factory=NeedsSoftmax, init=False, repr=False, compare=False
-    )
+    decided: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    scales_uint8: ClassVar[bool] = True  # uint8 images are divided by 255, others are not
 
     def __post_init__(self) -> None:
         check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
@@ -101,11 +101,6 @@ class TorchModel:
             raise TypeError(f"`module` must be a torch.nn.Module; got {kind}.")
         if self.device != "auto":
             _device(self.device)
-
-    @property
-    def scales_uint8(self) -> bool:
-        """Always True: uint8 images are divided by 255, others are not."""
-        return True
 
     @property
     def on_gpu(self) -> bool:

@@ -10,23 +10,7 @@ import numpy as np
 from eblime._checks import check_count, check_level
 from eblime._types import IntArray
 from eblime.methods.regression import fit_each
-from eblime.plot.style import (
-    COLOURS,
-    FAVOUR,
-    INK,
-    LINES,
-    NEUTRAL,
-    axes,
-    axis_label,
-    caption,
-    clean,
-    feature_axes,
-    legend_below,
-    log_ticks,
-    needs_domain,
-    sign_colour,
-    title,
-)
+from eblime.plot import style
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 from eblime.results.indices import own_width, posteriors_by_width
@@ -36,7 +20,11 @@ if TYPE_CHECKING:
 
     from eblime.measures import DetectionCurve
 
-_PALETTE = (*COLOURS, INK, NEUTRAL)  # of several explanations, which also differ in shape
+_PALETTE = (
+    *style.COLOURS,
+    style.INK,
+    style.NEUTRAL,
+)  # of several explanations, which also differ in shape
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 
@@ -55,11 +43,13 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     """
     drawn, order, post = _ranked(explanation, top, ax)
     rows, (low, high) = range(len(order)), (ends := post.interval(0.95)).T
-    colours = [sign_colour(sign) for sign in np.where(low > 0, 1, np.where(high < 0, -1, 0))]
+    colours = [style.sign_colour(sign) for sign in np.where(low > 0, 1, np.where(high < 0, -1, 0))]
     drawn.hlines(rows, *ends.T, color=colours, linewidth=1.6)
     drawn.hlines(rows, *post.interval(0.5).T, color=colours, linewidth=5)
-    drawn.plot(post.mean, rows, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
-    drawn.set_xlabel(axis_label(explanation, "(bars: 50 % and 95 %)"))
+    drawn.plot(
+        post.mean, rows, "o", color="white", markeredgecolor=style.INK, markersize=5, zorder=3
+    )
+    drawn.set_xlabel(style.axis_label(explanation, "(bars: 50 % and 95 %)"))
     return _finish(drawn, explanation)
 
 
@@ -75,29 +65,12 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     "word 'three'"
     """
     drawn, order, post = _ranked(explanation, top, ax)
-    rows, colours = range(len(order)), list(map(sign_colour, post.mean))
+    rows, colours = range(len(order)), list(map(style.sign_colour, post.mean))
     drawn.barh(rows, post.mean, color=colours, height=0.62, alpha=0.85)
     if post.has_spread:
-        drawn.hlines(rows, *post.interval().T, color=INK, linewidth=1.6)
-    drawn.set_xlabel(axis_label(explanation, "(whiskers: 95 %)" if post.has_spread else ""))
+        drawn.hlines(rows, *post.interval().T, color=style.INK, linewidth=1.6)
+    drawn.set_xlabel(style.axis_label(explanation, "(whiskers: 95 %)" if post.has_spread else ""))
     return _finish(drawn, explanation)
-
-
-def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
-    """A row of a table: `means`, where names of features have the values of the row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = eblime.plot.valued(e)
-    >>> len(ax.patches)
-    3
-    """
-    needs_domain(explanation, "tabular", 'plot("values")')
-    return means(explanation, top=top, ax=ax)
 
 
 def _ranked(
@@ -106,75 +79,61 @@ def _ranked(
     """Axes with a row for each of the `top` features, their order from below, and their law."""
     check_count("top", top)
     order = explanation.posterior.order()[:top][::-1]
-    return feature_axes(ax, explanation, order), order, explanation.posterior.select(order)
+    return style.feature_axes(ax, explanation, order), order, explanation.posterior.select(order)
 
 
 def compare(
-    first: Explanation,
-    second: Explanation,
-    *,
-    names: tuple[str, str] | None = None,
-    top: int = 12,
-    ax: Axes | None = None,
-) -> Axes:
-    """Two explanations of the same features: means and 95 % intervals, one below the other.
-
-    Examples
-    --------
-    >>> import eblime
-    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
-    >>> ax = eblime.plot.compare(e, e.refit("bayeslime"))
-    >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['EBLIME', 'BayesLIME']
-    """
-    labels = (first.posterior.method, second.posterior.method) if names is None else names
-    if labels[0] == labels[1]:
-        labels = (f"{labels[0]} (first)", f"{labels[1]} (second)")
-    return side_by_side(dict(zip(labels, (first, second), strict=True)), top=top, ax=ax)
-
-
-def side_by_side(
     explanations: Mapping[str, Explanation],
     *,
     top: int = 10,
     prob: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Several explanations of the same features: means and intervals, one below the other.
+    """Named explanations of the same features: means and intervals, one below the other.
 
     The `top` features have the largest mean of any explanation. A point estimate has no interval.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+    >>> ax = eblime.plot.compare({"EBLIME": e, "BayesLIME": e.refit("bayeslime")})
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['EBLIME', 'BayesLIME']
     """
     check_count("top", top)
     check_level("prob", prob)
-    entries = list(explanations.values())
-    for other in entries[1:]:
-        if list(entries[0].features) != list(other.features):
+    first, *others = explanations.values()
+    for other in others:
+        if list(first.features) != list(other.features):
             raise ValueError(
                 "The explanations must have the same features; got "
-                f"{len(entries[0].features)} and {len(other.features)} features that differ."
+                f"{len(first.features)} and {len(other.features)} features that differ."
             )
-    size = np.abs(np.stack([entry.posterior.mean for entry in entries])).max(axis=0)
-    order = np.argsort(-size, kind="stable")[:top][::-1]
-    drawn = feature_axes(ax, entries[0], order, row=0.12 + 0.12 * len(entries))
-    shifts = 0.32 * np.linspace(1, -1, len(entries)) * (1 - 1 / len(entries))
+    means = np.array([entry.posterior.mean for entry in explanations.values()])
+    order = np.argsort(-np.abs(means).max(axis=0), kind="stable")[:top][::-1]
+    drawn = style.feature_axes(ax, first, order, row=0.12 + 0.12 * len(means))
+    shifts = 0.32 * np.linspace(1, -1, len(means)) * (1 - 1 / len(means))
     for k, (name, entry) in enumerate(explanations.items()):
         colour, marker = _PALETTE[k % len(_PALETTE)], _MARKERS[k % len(_MARKERS)]
-        mean, rows = entry.posterior.mean[order], np.arange(len(order)) + shifts[k]
+        rows = np.arange(len(order)) + shifts[k]
         if entry.posterior.has_spread:
             ends = entry.posterior.select(order).interval(prob)
-            drawn.hlines(rows, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
-        drawn.plot(mean, rows, marker, color=colour, markersize=5, label=caption(name))
+            drawn.hlines(rows, *ends.T, color=colour, linewidth=2)
+        drawn.plot(
+            means[k, order], rows, marker, color=colour, markersize=5, label=style.caption(name)
+        )
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
-    legend_below(drawn)
-    labels = dict.fromkeys(caption(entry.label, 30) for entry in entries)
+    style.legend_below(drawn)
+    labels = dict.fromkeys(style.caption(entry.label, 30) for entry in explanations.values())
     drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")
-    clean(drawn)
+    style.clean(drawn)
     return drawn
 
 
 def _finish(drawn: Axes, explanation: Explanation) -> Axes:
-    title(drawn, explanation)
-    clean(drawn)
+    style.title(drawn, explanation)
+    style.clean(drawn)
     return drawn
 
 
@@ -198,17 +157,17 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     x = np.linspace(low, high, _POINTS)  # (points, p)
     x[x == 0] = 1e-12 * np.ptp(x)  # the density has a logarithmic singularity without mass there
     height = post.pdf(x)
-    drawn = axes(ax, (6.4, 3.4))
+    drawn = style.axes(ax, (6.4, 3.4))
     for rank, j in enumerate(order):
-        colour = sign_colour(post.mean[j])
+        colour = style.sign_colour(post.mean[j])
         shade = 1 - 0.13 * min(rank, 6)
-        style = LINES[rank % len(LINES)]
-        name = caption(explanation.features[j], 24)
-        drawn.plot(x[:, j], height[:, j], style, color=colour, alpha=shade, label=name)
+        dashes = style.LINES[rank % len(style.LINES)]
+        name = style.caption(explanation.features[j], 24)
+        drawn.plot(x[:, j], height[:, j], dashes, color=colour, alpha=shade, label=name)
         drawn.fill_between(x[:, j], height[:, j], color=colour, alpha=0.12 * shade, linewidth=0)
-    drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set(ylim=(0, None), xlabel=axis_label(explanation), ylabel="posterior density")
-    legend_below(drawn)
+    drawn.axvline(0, color=style.INK, linewidth=0.8, zorder=0)
+    drawn.set(ylim=(0, None), xlabel=style.axis_label(explanation), ylabel="posterior density")
+    style.legend_below(drawn)
     return _finish(drawn, explanation)
 
 
@@ -229,19 +188,19 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
     post = explanation.posterior
     order = post.ranking().order[:top]
     chance = post.rank_probability()[order][:, : len(order)]
-    names = [caption(explanation.features[j]) for j in order]
+    names = [style.caption(explanation.features[j]) for j in order]
     width = 1.3 + 0.36 * len(order) + 0.08 * max(map(len, names))
-    drawn = axes(ax, (max(5.2, width), 1.4 + 0.3 * len(order)))
+    drawn = style.axes(ax, (max(5.2, width), 1.4 + 0.3 * len(order)))
     field = drawn.imshow(chance, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     drawn.set_xticks(range(len(order)), [str(r + 1) for r in range(len(order))])
     drawn.set_yticks(range(len(order)), names)
     drawn.set_xlabel("rank by |importance|")
     for row, column in zip(*np.nonzero(chance >= 0.05), strict=True):
         value = chance[row, column]
-        text, colour = f"{value:.2f}".lstrip("0"), "white" if value < 0.6 else INK
+        text, colour = f"{value:.2f}".lstrip("0"), "white" if value < 0.6 else style.INK
         drawn.text(column, row, text, ha="center", va="center", fontsize="x-small", color=colour)
     drawn.figure.colorbar(field, ax=drawn, label="probability")
-    title(drawn, explanation)
+    style.title(drawn, explanation)
     return drawn
 
 
@@ -258,18 +217,18 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     'ridge parameter λ'
     """
     law = explanation.posterior.lam
-    drawn = axes(ax, (6.4, 3.0))
+    drawn = style.axes(ax, (6.4, 3.0))
     low, middle, high = law.quantile([0.001, 0.5, 0.999])
     if low < high:
         x = np.geomspace(low, high, 201)
         chance = np.diff(law.cdf(x)) / np.diff(np.log(x))
         centre = np.sqrt(x[1:] * x[:-1])
-        drawn.plot(centre, chance, color=FAVOUR)
-        drawn.fill_between(centre, chance, color=FAVOUR, alpha=0.2, linewidth=0)
+        drawn.plot(centre, chance, color=style.FAVOUR)
+        drawn.fill_between(centre, chance, color=style.FAVOUR, alpha=0.2, linewidth=0)
         drawn.set_ylim(bottom=0)
-    drawn.axvline(middle, color=FAVOUR, linewidth=1.2, label=f"median {middle:.2g}")
-    drawn.axvline(1, color=NEUTRAL, linestyle="--", linewidth=1.2, label="1, as in BayesLIME")
-    log_ticks(drawn)
+    drawn.axvline(middle, color=style.FAVOUR, linewidth=1.2, label=f"median {middle:.2g}")
+    drawn.axvline(1, color=style.NEUTRAL, linestyle="--", linewidth=1.2, label="1, as in BayesLIME")
+    style.log_ticks(drawn)
     drawn.set(xlabel="ridge parameter λ", ylabel="density of log λ")
     drawn.legend(frameon=False, fontsize="small")
     return _finish(drawn, explanation)
@@ -307,18 +266,21 @@ def _along(
 ) -> Axes:
     """Means of the leading features along x, with their intervals as bands."""
     check_count("top", top)
-    drawn, means = axes(ax, (6.4, 3.7)), np.array([post.mean for post in fitted])
+    drawn, means = style.axes(ax, (6.4, 3.7)), np.array([post.mean for post in fitted])
     ends = np.array([post.interval(prob) for post in fitted]) if fitted[-1].has_spread else None
     for rank, j in enumerate(explanation.posterior.order()[:top]):
-        colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
+        colour, dashes = (
+            style.COLOURS[rank % len(style.COLOURS)],
+            style.LINES[rank % len(style.LINES)],
+        )
         if ends is not None:
             drawn.fill_between(x, *ends[:, j].T, color=colour, alpha=0.25, linewidth=0)
-        name = caption(explanation.features[j], 24)
-        drawn.plot(x, means[:, j], style + marker, color=colour, markersize=3, label=name)
-    drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
-    log_ticks(drawn)
-    drawn.set_ylabel(axis_label(explanation, level, longest=30))
-    legend_below(drawn)
+        name = style.caption(explanation.features[j], 24)
+        drawn.plot(x, means[:, j], dashes + marker, color=colour, markersize=3, label=name)
+    drawn.axhline(0, color=style.INK, linewidth=0.8, zorder=0)
+    style.log_ticks(drawn)
+    drawn.set_ylabel(style.axis_label(explanation, level, longest=30))
+    style.legend_below(drawn)
     return drawn
 
 
@@ -377,9 +339,11 @@ def by_width(
     widths = np.sort(np.asarray(widths, dtype=float)).tolist()
     fitted, words = posteriors_by_width(explanation, widths), f"({100 * level:g} %)"
     drawn = _along(explanation, widths, fitted, top, ax, level=words, prob=level)
-    drawn.axvline(used, color=NEUTRAL, linestyle="--", linewidth=1.2, label=f"{used:.3g}, used")
+    drawn.axvline(
+        used, color=style.NEUTRAL, linestyle="--", linewidth=1.2, label=f"{used:.3g}, used"
+    )
     drawn.set(xlim=(widths[0], widths[-1]), xlabel="width of the kernel")
-    legend_below(drawn)
+    style.legend_below(drawn)
     return _finish(drawn, explanation)
 
 
@@ -387,7 +351,7 @@ def detection(
     curve: DetectionCurve,
     *,
     label: str = "",
-    colour: str = FAVOUR,
+    colour: str = style.FAVOUR,
     ax: Axes | None = None,
 ) -> Axes:
     """Probability of detection against size, its bounds, and the share found at each size.
@@ -403,25 +367,25 @@ def detection(
     >>> ax.get_xlabel()
     'size'
     """
-    drawn = axes(ax, (6.4, 4.2))
+    drawn = style.axes(ax, (6.4, 4.2))
     last = curve.sizes[-1] * (2 if curve.a90_95 > curve.sizes[-1] else 1)
     at = np.geomspace(curve.sizes[0], last, 80)
     middle, low, high = curve.curve(at).T
     named = [f"{value:.3g}" if value < np.inf else "unknown" for value in (curve.a90, curve.a90_95)]
-    name = f"{caption(label)}: " * bool(label)
+    name = f"{style.caption(label)}: " * bool(label)
     drawn.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
     drawn.plot(at, middle, color=colour, linewidth=2, label=f"{name}a90 = {named[0]}")
     shares = curve.found / curve.counts
     drawn.plot(curve.sizes, shares, "o", color=colour, markersize=4, alpha=0.6)
-    lines = zip(
-        (curve.a90, curve.a90_95), ("-", "--"), ("", f"{name}a90/95 = {named[1]}"), strict=True
-    )
-    for size, style, words in lines:
+    for size, dashes, words in (
+        (curve.a90, "-", ""),
+        (curve.a90_95, "--", f"{name}a90/95 = {named[1]}"),
+    ):
         ends = ([size] * 2, [0, 0.9]) if size <= last else ([last], [0])
-        drawn.plot(*ends, style, color=colour, linewidth=1.2, label=words)
-    drawn.axhline(0.9, color=NEUTRAL, linewidth=0.8, zorder=0)
+        drawn.plot(*ends, dashes, color=colour, linewidth=1.2, label=words)
+    drawn.axhline(0.9, color=style.NEUTRAL, linewidth=0.8, zorder=0)
     drawn.set(ylim=(-0.03, 1.03), xlabel="size", ylabel="probability of detection")
-    log_ticks(drawn)
-    legend_below(drawn)
-    clean(drawn)
+    style.log_ticks(drawn)
+    style.legend_below(drawn)
+    style.clean(drawn)
     return drawn

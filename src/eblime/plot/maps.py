@@ -14,21 +14,7 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_choice, check_count
 from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.plot.style import (
-    INK,
-    MARK,
-    STRONGEST,
-    axes,
-    caption,
-    diverging,
-    needs_domain,
-    new_figure,
-    rgb,
-    sign_bar,
-    sign_colour,
-    signed_shares,
-    uncertain,
-)
+from eblime.plot import style
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 from eblime.results.indices import Interactions
@@ -64,9 +50,9 @@ def importance_map(
         if they lower it, stronger where the importance is larger; a superpixel whose 95 % interval
         contains zero stays grey. "mean": the posterior means of all. "uncertainty": their standard
         deviations, on a scale that starts at zero. "variance": scaled from its minimum to its
-        maximum as in the paper's Fig. 2, where small differences look large. "sign": the
-        probability that the importance is positive. "top_k": the probability to be among the `top`
-        most important to the surrogate, which is not about what is there.
+        maximum, as in the paper. "sign": the probability that the importance is positive. "top_k":
+        the probability to be among the `top` most important to the surrogate, which is not about
+        what is there.
     top
         Number of superpixels of "importance" and "top_k".
     numbered
@@ -87,17 +73,17 @@ def importance_map(
     check_choice("of", of, ("importance", "mean", "uncertainty", "variance", "sign", "top_k"))
     check_count("top", top)
     drawing, post = canvas(explanation), explanation.posterior
-    order, drawn = post.order(), axes(ax, drawing.size)
+    order, drawn = post.order(), style.axes(ax, drawing.size)
     marked = order[:top] if of == "importance" else None
     if marked is not None:
         title = f"top {len(marked)}"
-        overlay(drawn, drawing, signed_shares(explanation), marked)
-        sign_bar(drawn, post)
+        overlay(drawn, drawing, style.signed_shares(explanation), marked)
+        style.sign_bar(drawn, post)
     else:  # the photo stays visible in grey
         values, title, ends, label = _numbers_of(post, of, top)
         drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
         shown = np.ma.masked_invalid(values[drawing.labels])
-        scale: object = diverging() if of in ("mean", "sign") else "viridis"
+        scale: object = style.diverging() if of in ("mean", "sign") else "viridis"
         field = drawing.show(drawn, shown, cmap=scale, vmin=ends[0], vmax=ends[1], alpha=0.72)
         drawing.show(drawn, drawing.edges())
         drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=label)
@@ -136,13 +122,14 @@ def overlay(
     shown = 0.35 * grey + 0.65  # faded
     for j in top[shares[top] != 0]:
         inside = drawing.labels == j
-        strength = STRONGEST * abs(shares[j])
-        shown[inside] = (1 - strength) * grey[inside] + strength * np.array(
-            rgb(sign_colour(shares[j]))
+        strength, colour = (
+            style.STRONGEST * abs(shares[j]),
+            np.array(style.rgb(style.sign_colour(shares[j]))),
         )
+        shown[inside] = (1 - strength) * grey[inside] + strength * colour
     drawing.show(drawn, np.clip(shown, 0, 1), **settings)
     for j in top:
-        drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
+        drawing.outline(drawn, drawing.labels == j, style.sign_colour(shares[j]))
 
 
 def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
@@ -158,7 +145,7 @@ def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Fig
     ['output: posterior mean', 'output: posterior sd']
     """
     width, height = canvas(explanation).size
-    figure = new_figure((2 * width - 0.2, height))
+    figure = style.new_figure((2 * width - 0.2, height))
     left, right = figure.subplots(1, 2)
     importance_map(explanation, of="mean", numbered=numbered, ax=left)
     importance_map(explanation, of="uncertainty", ax=right)
@@ -193,15 +180,15 @@ def _finish(
 ) -> Axes:
     """Remove the ticks, show the whole image, set the title; in two lines above a narrow image."""
     if (target := target_mask(explanation)) is not None:
-        style = {"linewidths": 2.0, "linestyles": "dashed"}
-        drawing.outline(drawn, drawing.reduce(target), MARK, **style)
+        dashed = {"linewidths": 2.0, "linestyles": "dashed"}
+        drawing.outline(drawn, drawing.reduce(target), style.MARK, **dashed)
     drawn.set_xticks([])
     drawn.set_yticks([])
     drawn.set_xlim(-0.5, drawing.width - 0.5)
     drawn.set_ylim(drawing.height - 0.5, -0.5)
     gap = "\n" if drawing.height > 2 * drawing.width else " "
     scene: Any = explanation.scene
-    name = caption(explanation.label, 44 if scene.scores else 24)
+    name = style.caption(explanation.label, 44 if scene.scores else 24)
     drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
     drawn.set_xlabel("\n".join(below), fontsize="small")
     return drawn
@@ -212,7 +199,7 @@ def remarks(explanation: Explanation, top: IntArray | None = None) -> list[str]:
     post, found = explanation.posterior, []
     if not post.constant and prediction_r2(post) < _UNRELIABLE:
         found.append(f"{post.fit_label(2, 'R²')}: do not rely on this map")
-    if top is not None and uncertain(explanation)[top].any():
+    if top is not None and style.uncertain(explanation)[top].any():
         found.append("grey outline: the 95 % interval contains zero")
     return found
 
@@ -267,11 +254,11 @@ class Canvas:
         down, across = self.height // rows, self.width // columns
         return pixels[down // 2 :: down, across // 2 :: across][:rows, :columns]
 
-    def outline(self, drawn: Axes, inside: BoolArray, colour: str, **style: Any) -> None:
+    def outline(self, drawn: Axes, inside: BoolArray, colour: str, **looks: Any) -> None:
         """Draw the border of some pixels of the canvas, unless there are none."""
         if inside.any():
             settings: Any = {"origin": "upper", "extent": self.extent(1), "linewidths": 1.6}
-            drawn.contour(np.pad(inside, 1), levels=[0.5], colors=[colour], **settings | style)
+            drawn.contour(np.pad(inside, 1), levels=[0.5], colors=[colour], **settings | looks)
 
     def inside(self, j: int) -> tuple[float, float] | None:
         """Column and row of the image deepest inside a superpixel; None if it is not drawn."""
@@ -293,7 +280,7 @@ class Canvas:
 def canvas(explanation: Explanation) -> Canvas:
     """The explained image, its longer side reduced to at most 1,000 pixels."""
     scene: Any = explanation.scene
-    needs_domain(explanation, "image", "A map")
+    style.needs_domain(explanation, "image", "A map")
     labels, photo = np.asarray(scene.labels), np.asarray(scene.photo(_LONGEST))
     (height, width), (rows, columns) = labels.shape, photo.shape[:2]
     steps = (height // rows, width // columns)
@@ -326,21 +313,21 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     order = np.sort(np.argsort(-np.abs(mean * certain).max(axis=1), kind="stable")[:top])
     mean, certain = mean[np.ix_(order, order)], certain[np.ix_(order, order)]
     size = 2.4 + 0.36 * len(order)
-    drawn = axes(ax, (size + 1.2, size))
-    shown = diverging()((mean / (np.abs(post.mean).max() or 1.0) + 1) / 2)
+    drawn = style.axes(ax, (size + 1.2, size))
+    shown = style.diverging()((mean / (np.abs(post.mean).max() or 1.0) + 1) / 2)
     shown[..., :3] = 1 - (1 - shown[..., :3]) * certain[..., None]
-    shown[np.diag_indices(len(order))] = (*rgb("#ECECEC"), 1.0)
+    shown[np.diag_indices(len(order))] = (*style.rgb("#ECECEC"), 1.0)
     drawn.imshow(shown)
     cells = np.argwhere(certain >= 0.95) if len(mean) <= _NUMBERED else ()
     for row, column in cells:
         text = f"{mean[row, column]:.2g}".replace("0.", ".").replace("-", "\N{MINUS SIGN}")
-        drawn.text(column, row, text, ha="center", va="center", fontsize="x-small", color=INK)
-    names = [caption(interactions.features[j], 18) for j in order]
+        drawn.text(column, row, text, ha="center", va="center", fontsize="x-small", color=style.INK)
+    names = [style.caption(interactions.features[j], 18) for j in order]
     drawn.set_xticks(range(len(order)), names, rotation=60, ha="right", rotation_mode="anchor")
     drawn.set_yticks(range(len(order)), names)
     drawn.tick_params(length=0, labelsize="small")
-    sign_bar(drawn, post, "interaction (faded: sign uncertain)", 1.0)
-    what = f"{caption(interactions.label, 30)}: " if interactions.label else ""
+    style.sign_bar(drawn, post, "interaction (faded: sign uncertain)", 1.0)
+    what = f"{style.caption(interactions.label, 30)}: " if interactions.label else ""
     heading = f"{what}{post.estimand}\n{post.fit_label(2, 'R²')}, {post.n_masks} masks"
     drawn.set_title(heading, fontsize="medium", loc="left")
     return drawn

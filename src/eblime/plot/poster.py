@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LISTED = 10  # features with their intervals
-_LISTS = {"intervals": None, "values": "values"}  # kinds that are a list of the features
+_LISTS = (None, "means")  # kinds that are a list of the features
 _SIZES = {"text": text_size, "signal": signal_size}  # of kinds that are wide
 
 
@@ -44,7 +44,7 @@ def poster(explanation: Explanation, top: int = 5) -> Figure:
     kind, n = _picture_of(explanation), explanation.scene.n_features
     if kind in _LISTS:
         figure = new_figure((7.2, 1.1 + 0.34 * min(12, n)))
-        explanation.plot(_LISTS[kind], ax=figure.subplots())
+        explanation.plot(kind, top=12, ax=figure.subplots())
         return figure
     if kind in _SIZES:  # the input above, the intervals below; both with margins of their own
         (width, height), rows = _SIZES[kind](explanation), min(_LISTED, n)
@@ -66,10 +66,10 @@ def poster(explanation: Explanation, top: int = 5) -> Figure:
     return figure
 
 
-def _picture_of(explanation: Explanation) -> str:
-    """The plot kind that shows the input."""
+def _picture_of(explanation: Explanation) -> str | None:
+    """The plot kind that shows the input; None is the default one, a list of the features."""
     domain = registry.get("domains", explanation.scene.domain)
-    return "intervals" if domain is None else domain.picture
+    return None if domain is None or domain.picture == "intervals" else domain.picture
 
 
 def pictures(comparison: Comparison, *, top: int = 5) -> Figure:
@@ -88,7 +88,7 @@ def pictures(comparison: Comparison, *, top: int = 5) -> Figure:
     figure = new_figure((wide * across, tall * down))
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for panel, name, entry in zip(panels, comparison, entries, strict=False):
-        entry.plot(_LISTS.get(kind, kind), ax=panel, **settings)
+        entry.plot(kind, ax=panel, **settings)
         above = 18 if volume else None
         panel.set_title(caption(name, 44), fontsize="medium", loc="left", pad=above)
     for panel in panels[len(comparison) :]:

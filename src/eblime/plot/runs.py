@@ -26,8 +26,8 @@ _MOST = 1_500  # points per feature
 _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
 _UNUSED = 0.35  # opacity of a feature that may not be used, relative to others
 _ROOM = 0.4  # half of the height of a swarm
-_COLUMNS = ["label", "feature", "value", "bin", "mean", "sd", "low", "high", "prob_positive"]
-_COLUMNS += ["estimate", "se"]
+_COLUMNS = ["label", "feature", "value", "mean", "sd", "low", "high", "prob_positive", "estimate"]
+_COLUMNS += ["se"]
 _FEW = 12  # numbers of a column that have places of their own, at most
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 
@@ -95,10 +95,10 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
 def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | None = None) -> Axes:
     """Importance of a column against its value in each row, with the intervals of single rows.
 
-    The black lines are means over the rows of a bin or category, with their 95 % intervals as
-    bands. They are least-squares estimates. The points are posterior means, which are shrunk
-    towards zero, so a line can lie beyond most of its points. Points of a category are spread
-    sideways.
+    Points of a category, or of a number in a column with few, are spread sideways. The black lines
+    are their means, with their 95 % intervals as bands. They are least-squares estimates. The
+    points are posterior means, which are shrunk towards zero, so a line can lie beyond most of its
+    points.
 
     Parameters
     ----------
@@ -139,16 +139,14 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
     drawn.scatter(points["x"], points["mean"], c=colours, s=14, linewidths=0, zorder=3)
     ends = points["low"], points["high"]  # NaN for a point estimate
     drawn.vlines(points["x"], *ends, colors=colours * [1, 1, 1, 0.3], linewidth=0.8)
-    _bin_means(drawn, rows)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set_xlabel(caption(feature))
-    drawn.set_ylabel(_axis_name(run, rows))
+    drawn.set(xlabel=caption(feature), ylabel=_axis_name(run, rows))
     if ticks:
         drawn.set_xticks(list(ticks), list(ticks.values()))
+        _place_means(drawn, rows)
     if missing is not None:
         style: Any = {"color": NEUTRAL, "rotation": 90, "ha": "center", "va": "bottom"}
         drawn.text(missing, 0.01, "missing", transform=drawn.get_xaxis_transform(), **style)
-    drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     clean(drawn)
     return drawn
 
@@ -233,18 +231,15 @@ def _swarm(x: pd.Series[float]) -> FloatArray:
     return np.asarray(height * min(0.06, _ROOM / max(np.abs(height).max(), 1.0)))
 
 
-def _bin_means(drawn: Axes, rows: pd.DataFrame) -> None:
-    """Means over the rows of each bin, with 95 % bands; of least-squares estimates if stored."""
+def _place_means(drawn: Axes, rows: pd.DataFrame) -> None:
+    """Means over the rows of each place, with 95 % bands; of least-squares estimates if stored."""
     stored = rows["estimate"].notna().all() and rows["se"].notna().all()
     names, kind = (("estimate", "se"), ", not shrunk") if stored else (("mean", "sd"), "")
-    label = f"mean of a bin or category{kind} (95 %)"
-    least = 0.01 * float(np.ptp(rows["x"]))  # width of the line of a single row
-    for _, group in rows.groupby(rows["bin"].fillna(rows["value"]).fillna("missing"), sort=False):
-        mean = float(group[names[0]].mean())
+    label = f"mean of a value{kind} (95 %)"
+    for place, group in rows.groupby(rows["x"].round()):
+        mean, ends = float(group[names[0]].mean()), [place - 0.25, place + 0.25]
         reach = 1.96 * float(np.sqrt((group[names[1]].fillna(0.0) ** 2).sum())) / len(group)
-        low, high = float(group["x"].min()), float(group["x"].max())
-        more = max(least - (high - low), 0.0) / 2
-        ends = [low - more, high + more]
         drawn.fill_between(ends, mean - reach, mean + reach, color=INK, alpha=0.25, linewidth=0)
         drawn.plot(ends, [mean, mean], color=INK, linewidth=1.6, zorder=4, label=label)
         label = ""  # one entry in the legend
+    drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")

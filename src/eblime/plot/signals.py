@@ -13,21 +13,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
-from eblime.plot.style import (
-    INK,
-    NEUTRAL,
-    STRONGEST,
-    axes,
-    caption,
-    clean,
-    needs_domain,
-    sign_bar,
-    sign_colour,
-    signed_shares,
-    tick_shares,
-    title,
-    uncertain,
-)
+from eblime.plot import style
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -66,7 +52,7 @@ class Picture:
 
 def picture_of(explanation: Explanation, most: int = CHANNELS) -> Picture:
     """The lanes of a signal; of many channels, those with the largest importances."""
-    needs_domain(explanation, "signal", 'plot("signal")')
+    style.needs_domain(explanation, "signal", 'plot("signal")')
     scene: Any = explanation.scene
     ends = (float(scene.edges[0]), float(scene.edges[-1]))
     mean = np.abs(explanation.posterior.mean)
@@ -83,11 +69,11 @@ def picture_of(explanation: Explanation, most: int = CHANNELS) -> Picture:
         if n > most:
             note = f"the {most} of {n} channels with the largest importances"
         lanes = [_lane(scene, int(c)) for c in chosen]
-        up = tick_shares(*lanes[0].ends, 5)
+        up = style.tick_shares(*lanes[0].ends, 5)
         value = "" if n > 1 or scene.channels[0].isdigit() else scene.channels[0]
     time = f"time ({scene.unit})" if scene.unit else "sample" if scene.times is None else "time"
     time += f" after {scene.start.replace('T', ' ')}" if scene.start else ""
-    across = tick_shares(*ends, 6)
+    across = style.tick_shares(*ends, 6)
     return Picture(lanes=lanes, ends=ends, time=time, across=across, up=up, value=value, note=note)
 
 
@@ -161,10 +147,12 @@ def signal_map(
     >>> eblime.plot.signal_map(e).get_xlabel()
     'sample'
     """
+    from matplotlib.patches import Rectangle
+
     check_count("channels", channels)
     picture = picture_of(explanation, channels)
-    shares, unsure = signed_shares(explanation), uncertain(explanation)
-    drawn = axes(ax, signal_size(explanation, channels))
+    shares, unsure = style.signed_shares(explanation), style.uncertain(explanation)
+    drawn = style.axes(ax, signal_size(explanation, channels))
     start, span = picture.ends[0], picture.ends[1] - picture.ends[0]
     n = len(picture.lanes)
     for k, lane in enumerate(picture.lanes):
@@ -175,23 +163,36 @@ def signal_map(
             drawn.imshow(lane.shades, extent=extent, aspect="auto", origin="lower", **grey)
         for j, left, lower, width, height in lane.boxes:
             box = (start + span * left, floor + lower), span * width, height
-            _shade(drawn, box, shares[j], hatched=bool(unsure[j]))
+            shade = {
+                "color": style.sign_colour(shares[j]),
+                "alpha": style.STRONGEST * abs(shares[j]),
+                "lw": 0,
+            }
+            frame = {"fill": False, "ec": style.NEUTRAL, "alpha": 0.35}
+            looks: Any = [shade, {**frame, "lw": 0.5}]
+            looks += [{**frame, "hatch": "////", "lw": 0}] * bool(unsure[j])
+            for look in looks:
+                drawn.add_patch(Rectangle(*box, **look))
         thin: Any = {"lw": 0.4, "alpha": 0.6} if lane.dense else {"lw": 0.9}
         at, up = lane.line.T
-        drawn.plot(start + span * at, floor + up, color=INK, **thin)
+        drawn.plot(start + span * at, floor + up, color=style.INK, **thin)
         if k:
-            drawn.axhline(floor + 1, color=NEUTRAL, lw=0.6)
-    drawn.set(xlim=picture.ends, ylim=(0, n), xlabel=picture.time, ylabel=caption(picture.value))
+            drawn.axhline(floor + 1, color=style.NEUTRAL, lw=0.6)
+    drawn.set(
+        xlim=picture.ends, ylim=(0, n), xlabel=picture.time, ylabel=style.caption(picture.value)
+    )
     ticks = picture.up
     if n > 1:
-        ticks = [(n - k - 0.5, caption(lane.name, 16)) for k, lane in enumerate(picture.lanes)]
+        ticks = [
+            (n - k - 0.5, style.caption(lane.name, 16)) for k, lane in enumerate(picture.lanes)
+        ]
     drawn.set_yticks([at for at, _ in ticks], [text for _, text in ticks])
     drawn.tick_params(labelsize="small")
-    clean(drawn)
-    sign_bar(drawn, explanation.posterior)
+    style.clean(drawn)
+    style.sign_bar(drawn, explanation.posterior)
     words = "green raises, orange lowers"
     words += "; hatched: the 95 % interval contains zero" * explanation.posterior.has_spread
-    title(drawn, explanation, words, picture.note)
+    style.title(drawn, explanation, words, picture.note)
     return drawn
 
 
@@ -200,14 +201,3 @@ def signal_size(explanation: Explanation, channels: int = CHANNELS) -> tuple[flo
     scene: Any = explanation.scene
     lanes = min(channels, len(scene.channels))
     return 8.0, 3.4 if scene.bands is not None else 1.0 + max(1.6, 0.62 * lanes)
-
-
-def _shade(drawn: Axes, box: Any, share: float, *, hatched: bool) -> None:
-    """A box with that share of the largest importance; perhaps hatched."""
-    from matplotlib.patches import Rectangle
-
-    colour = sign_colour(share)
-    drawn.add_patch(Rectangle(*box, color=colour, alpha=STRONGEST * abs(share), lw=0))
-    drawn.add_patch(Rectangle(*box, fill=False, edgecolor=NEUTRAL, alpha=0.35, lw=0.5))
-    if hatched:
-        drawn.add_patch(Rectangle(*box, fill=False, hatch="////", ec=NEUTRAL, alpha=0.35, lw=0))

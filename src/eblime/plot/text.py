@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eblime._checks import check_count
 from eblime._text import printable, width
-from eblime.plot.style import AGAINST, FAVOUR, INK, axes, needs_domain, signed_shares, title
+from eblime.plot.style import INK, axes, needs_domain, sign_colour, signed_shares, title
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -46,14 +46,19 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     drawn = axes(ax, _size(columns, shown))
     drawn.set_ylim(shown + 0.1, -0.5)
     grid = _grid(drawn)
+    font: Any = {"family": "monospace", "fontsize": _POINTS, "color": INK, "transform": grid}
     for line, start, text, owner in placed:
-        if line < shown:
-            if owner >= 0 and text.strip():
-                ends = (start, start + width(text))
-                _shade(drawn, grid, line, ends, shares[owner], certain=post.has_spread)
-            safe = text.replace("$", r"\$")
-            style: Any = {"family": "monospace", "fontsize": _POINTS, "color": INK}
-            drawn.text(start, line + 0.5, safe, transform=grid, **style)
+        if line >= shown:
+            break
+        if owner >= 0 and text.strip():
+            share, ends = shares[owner], (start, start + width(text))
+            # words may end beyond the axes
+            style: Any = {"color": sign_colour(share), "transform": grid, "clip_on": False}
+            shade = {"alpha": 0.65 * abs(share), "linewidth": 0}
+            drawn.fill_between(ends, line - 0.08, line + 0.72, **shade, **style)
+            if post.has_spread and share:
+                drawn.plot(ends, [line + 0.82] * 2, linewidth=2, **style)
+        drawn.text(start, line + 0.5, text.replace("$", r"\$"), **font)
     cut = f"; first {shown} of {lines} lines" if lines > shown else ""
     words = "green raises, orange lowers" + ", no colour: sign uncertain" * post.has_spread
     title(drawn, explanation, words + cut)
@@ -84,24 +89,6 @@ def _grid(drawn: Axes) -> Transform:
     left = ScaledTranslation(0, 0, corner)
     columns = Affine2D().scale(_COLUMN, 1) + drawn.figure.dpi_scale_trans + left
     return blended_transform_factory(columns, drawn.transData)
-
-
-def _shade(
-    drawn: Axes,
-    grid: Transform,
-    line: int,
-    ends: tuple[int, int],
-    share: float,
-    *,
-    certain: bool,
-) -> None:
-    """A box behind a word with that share of the largest importance; a line below if certain."""
-    colour = FAVOUR if share > 0 else AGAINST
-    alpha = 0.65 * abs(share)
-    style: Any = {"color": colour, "transform": grid, "clip_on": False}  # words may end beyond
-    drawn.fill_between(ends, line - 0.08, line + 0.72, alpha=alpha, linewidth=0, **style)
-    if certain and share:
-        drawn.plot(ends, [line + 0.82] * 2, linewidth=2, **style)
 
 
 def _wrap(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, str, int]], int]:

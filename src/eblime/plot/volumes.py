@@ -14,15 +14,8 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
+from eblime.plot import style
 from eblime.plot.maps import Canvas, overlay, remarks
-from eblime.plot.style import (
-    MARK,
-    axes,
-    caption,
-    needs_domain,
-    sign_bar,
-    signed_shares,
-)
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -113,7 +106,7 @@ class Sections:
 
 def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
     """The explained volume, each axis reduced to at most 256 voxels."""
-    needs_domain(explanation, "volume", f'plot("{kind}")')
+    style.needs_domain(explanation, "volume", f'plot("{kind}")')
     scene: Any = explanation.scene
     steps = tuple(-(-n // _LONGEST) for n in scene.labels.shape)
     drawn = tuple(slice(step // 2, None, step) for step in steps)
@@ -123,8 +116,7 @@ def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
         low, high = -max(-low, high), max(-low, high)
     channel = scene.channel_axis
     values = scene.shown[None] if channel is None else np.moveaxis(scene.shown, channel, 0)
-    values = values[(slice(None), *drawn)]
-    grey = values.mean(axis=0, dtype=np.float32)
+    grey = values[(slice(None), *drawn)].mean(axis=0, dtype=np.float32)
     grey = (grey - low) / max(high - low, 1e-30)
     sizes = (1.0, 1.0, 1.0) if scene.spacing is None else tuple(scene.spacing)
     lengths = np.array(scene.labels.shape) * sizes
@@ -173,9 +165,11 @@ def slices(
             f"`voxel` must be three whole numbers, a position in a volume {shape}; got {voxel!r}."
         )
     chosen = tuple(map(int, chosen))
-    panels = [cut.slice(axis, k) for axis, k in enumerate(chosen)]
-    names = [f"{cut.name(axis)}, {cut.place(axis, k)}" for axis, k in enumerate(chosen)]
-    return _draw(explanation, cut, panels, names, top=top, ax=ax, cross=chosen)
+    panels = {
+        f"{cut.name(axis)}, {cut.place(axis, k)}": cut.slice(axis, k)
+        for axis, k in enumerate(chosen)
+    }
+    return _draw(explanation, cut, panels, top=top, ax=ax, cross=chosen)
 
 
 def projections(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
@@ -194,52 +188,50 @@ def projections(explanation: Explanation, *, top: int = 5, ax: Axes | None = Non
     'output: top 1, projections'
     """
     cut, order = sections_of(explanation, "projections"), explanation.posterior.order()
-    panels = [cut.projection(axis, order) for axis in range(3)]
-    names = [f"{cut.name(axis)}, along {cut.axes[axis]}" for axis in range(3)]
-    return _draw(explanation, cut, panels, names, top=top, ax=ax, cross=None)
+    panels = {
+        f"{cut.name(axis)}, along {cut.axes[axis]}": cut.projection(axis, order)
+        for axis in range(3)
+    }
+    return _draw(explanation, cut, panels, top=top, ax=ax)
 
 
 def _draw(
     explanation: Explanation,
     cut: Sections,
-    panels: list[Canvas],
-    names: list[str],
+    panels: dict[str, Canvas],
     *,
     top: int,
     ax: Axes | None,
-    cross: tuple[int, ...] | None,
+    cross: tuple[int, ...] | None = None,
 ) -> Axes:
     """Three panels inside one pair of axes: below and on the right of the first, the others."""
     check_count("top", top)
     post = explanation.posterior
-    order, shares = post.order(), signed_shares(explanation)
+    order, shares = post.order(), style.signed_shares(explanation)
     deep, high, wide = cut.lengths
     gap = 0.22 * max(cut.lengths)
     total, tall = wide + gap + deep, high + gap + deep
     scale = 5.2 / max(total, tall)
-    drawn = axes(ax, (scale * total + 1.6, scale * tall + 0.9))
+    drawn = style.axes(ax, (scale * total + 1.6, scale * tall + 0.9))
     drawn.set(xlim=(0, total), ylim=(0, tall), aspect="equal")
     above = deep + gap
     places = [(0, above, wide, high), (0, 0, wide, deep), (wide + gap, above, deep, high)]
-    for axis, (panel, place) in enumerate(zip(panels, places, strict=True)):
-        inset = drawn.inset_axes(place, transform=drawn.transData)
-        down, across = PLANES[axis]
+    for (down, across), name, place in zip(PLANES, panels, places, strict=True):
+        panel, inset = panels[name], drawn.inset_axes(place, transform=drawn.transData)
         overlay(inset, panel, shares, order[:top], aspect="auto")
-        inset.set_title(caption(names[axis]), fontsize="small", loc="left", pad=3)
-        left, right, bottom, top_end = panel.extent()
-        labels = [caption(f"{cut.axes[k]} ({cut.unit})", 24) for k in (across, down)]
-        inset.set(xlim=(left, right), ylim=(bottom, top_end))
-        inset.set_xlabel(labels[0], fontsize="x-small")
-        inset.set_ylabel(labels[1], fontsize="x-small")
+        inset.set_title(style.caption(name), fontsize="small", loc="left", pad=3)
+        inset.axis(panel.extent())
+        for set_label, k in ((inset.set_xlabel, across), (inset.set_ylabel, down)):
+            set_label(style.caption(f"{cut.axes[k]} ({cut.unit})", 24), fontsize="x-small")
         inset.locator_params(nbins=4)
         inset.tick_params(labelsize="x-small", length=2)
         if cross is not None:
-            inset.axhline(cross[down] * cut.sizes[down], color=MARK, lw=0.8, ls=":")
-            inset.axvline(cross[across] * cut.sizes[across], color=MARK, lw=0.8, ls=":")
+            inset.axhline(cross[down] * cut.sizes[down], color=style.MARK, lw=0.8, ls=":")
+            inset.axvline(cross[across] * cut.sizes[across], color=style.MARK, lw=0.8, ls=":")
     drawn.set_axis_off()
-    sign_bar(drawn, post)
+    style.sign_bar(drawn, post)
     words = f"top {min(top, len(order))}" + ("" if cross is not None else ", projections")
-    title = f"{caption(explanation.label, 24)}: {words}"
+    title = f"{style.caption(explanation.label, 24)}: {words}"
     lines = [title, *remarks(explanation, order[:top])]
     drawn.set_title("\n".join(lines), fontsize="medium", loc="left", pad=18)
     return drawn

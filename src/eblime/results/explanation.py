@@ -342,8 +342,8 @@ class Explanation:
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
         "lambda", "convergence", "width"; for images also "map", with `of="uncertainty"` and
-        others; for tables "values"; for texts and prompts "text"; for signals "signal"; for
-        volumes "slices" and "projections". `eblime.plot` describes their settings.
+        others; for texts and prompts "text"; for signals "signal"; for volumes "slices" and
+        "projections". `eblime.plot` describes their settings.
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"

@@ -13,7 +13,8 @@ from eblime._types import FloatArray
 from eblime.compat.lime._explain import LimeExplainer
 from eblime.compat.lime.explanation import Result
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
-from eblime.domains.image.scene import SEGMENTER, ImageScene, as_pixels, three_channels
+from eblime.domains.arrays import three_channels
+from eblime.domains.image.scene import SEGMENTER, ImageScene, as_pixels
 from eblime.protocols import Method
 
 Classifier = Callable[[np.ndarray], ArrayLike]

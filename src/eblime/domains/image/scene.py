@@ -13,20 +13,8 @@ import numpy as np
 
 from eblime import _field_checks as checks
 from eblime._types import FloatArray
-from eblime.domains.composite import (
-    ARRAY_RULES,
-    ArrayScene,
-    Channels,
-    Hide,
-    Labels,
-    Segmentation,
-    Segmenter,
-    array_checks,
-    block_means,
-    centres,
-    even_blocks,
-    run_algorithm,
-)
+from eblime.domains import arrays
+from eblime.domains.arrays import Channels, Hide, Labels, Segmentation
 from eblime.domains.image.photo import is_photo, open_photo
 from eblime.domains.record import Domain
 
@@ -39,7 +27,7 @@ _PLACES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ImageScene(ArrayScene):
+class ImageScene(arrays.ArrayScene):
     """An image cut into superpixels, in the layout and dtype that the model gets."""
 
     scores: Sequence[Mapping[str, Any]] = ()  # the boxes and regions that are targets, in order
@@ -58,7 +46,7 @@ class ImageScene(ArrayScene):
         labels = self.labels[::step, ::step]
         if step > 1 and not np.bincount(labels.ravel(), minlength=self.n_features).all():
             labels = self.labels
-        rows, columns = centres(labels)
+        rows, columns = arrays.centres(labels)
         places = zip(3 * rows // labels.shape[0], 3 * columns // labels.shape[1], strict=True)
         return [f"superpixel {j}, {_PLACES[int(a)][int(b)]}" for j, (a, b) in enumerate(places)]
 
@@ -67,7 +55,7 @@ class ImageScene(ArrayScene):
 
         As in scikit-image, `bottom` and `right` are one beyond the last row and column.
         """
-        rows, columns = centres(self.labels)
+        rows, columns = arrays.centres(self.labels)
         boxes, areas = self.boxes()
         return {
             "centroid_row": rows.tolist(),
@@ -92,50 +80,35 @@ class ImageScene(ArrayScene):
             low, high = float(self.shown.min()), float(self.shown.max())
             low, high = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
         factor = 1 if longest is None else -(-max(pixels.shape[:2]) // longest)
-        return (block_means(pixels, factor) - low) / max(high - low, 1e-300)
-
-
-def slic(image: FloatArray, **params: object) -> Labels:
-    """About 50 clusters by colour and position; scikit-image's `slic`.
-
-    Compactness is relative to differences of colour in CIELAB, whose lightness is 0 to 100.
-    Scikit-image converts only three channels to it: grey becomes RGB, and for other numbers of
-    channels, which stay between 0 and 1, the compactness is scaled.
-    """
-    settings = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
-    if image.shape[-1] == 1:
-        image = three_channels(image)
-    elif image.shape[-1] != 3:
-        settings["compactness"] *= np.sqrt(image.shape[-1]) / 100
-    return run_algorithm("slic", image, start_label=0, channel_axis=-1, **settings)
+        return (arrays.block_means(pixels, factor) - low) / max(high - low, 1e-300)
 
 
 def quickshift(image: FloatArray, **params: object) -> Labels:
     """Modes of colour and position, with lime's parameters; scikit-image's `quickshift`."""
     settings = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
-    return run_algorithm("quickshift", three_channels(image), **settings)
+    return arrays.run_algorithm("quickshift", arrays.three_channels(image), **settings)
 
 
 def felzenszwalb(image: FloatArray, **params: object) -> Labels:
     """Regions of similar colour; scikit-image's `felzenszwalb`."""
     smallest = max(1, image.shape[0] * image.shape[1] // 500)
     settings = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, **params}
-    return run_algorithm("felzenszwalb", image, channel_axis=-1, **settings)
+    return arrays.run_algorithm("felzenszwalb", image, channel_axis=-1, **settings)
 
 
 def grid(image: np.ndarray, *, rows: int = 7, columns: int = 7) -> Labels:
     """Equal rectangles, 7 by 7 by default."""
-    return even_blocks(image.shape[:2], (rows, columns))
+    return arrays.even_blocks(image.shape[:2], (rows, columns))
 
 
 SEGMENTATIONS: dict[str, Callable[..., Labels]] = {
-    "slic": slic,
+    "slic": arrays.slic,
     "quickshift": quickshift,
     "felzenszwalb": felzenszwalb,
     "grid": grid,
 }
 
-SEGMENTER = Segmenter(
+SEGMENTER = arrays.Segmenter(
     kind="image",
     features="superpixels",
     sides="(H, W)",
@@ -145,13 +118,12 @@ SEGMENTER = Segmenter(
 )
 
 
-def three_channels(image: np.ndarray) -> np.ndarray:
-    """Grey becomes RGB, as in lime; of more than three channels the first three are used."""
-    return image[..., [0, 0, 0]] if image.shape[-1] < 3 else image[..., :3]
-
-
 def read_image(
-    image: object, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
+    image: object,
+    *,
+    segmentation: Segmentation,
+    hide: Hide,
+    channels: Channels = "auto",
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
     return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
@@ -181,8 +153,8 @@ def _scores_fit(scene: ImageScene) -> bool:
     return True
 
 
-_FIELDS = {**array_checks(2), "scores": checks.instance(list, tuple)}
-_RULES = {**ARRAY_RULES, "targets inside the image": _scores_fit}
+_FIELDS = {**arrays.field_checks(2), "scores": checks.instance(list, tuple)}
+_RULES = {**arrays.RULES, "targets inside the image": _scores_fit}
 
 IMAGE = Domain(
     name="image",

@@ -14,7 +14,7 @@ import numpy as np
 from eblime._checks import check_names, check_number
 from eblime._types import FloatArray
 from eblime._warn import warn_user
-from eblime.domains.composite import as_numbers, check_finite
+from eblime.domains.arrays import as_numbers, check_finite
 from eblime.domains.readers import read_file, read_mat, read_npy
 
 # a column with the times, such as "time", "t" or "Time [ms]"

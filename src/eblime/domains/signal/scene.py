@@ -15,15 +15,8 @@ from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
 from eblime._lazy import import_extra
 from eblime._types import FloatArray, IntArray
-from eblime.domains.composite import (
-    Labels,
-    Segmentation,
-    are_labels,
-    check_changes,
-    check_finite,
-    name_and_parameters,
-    relabel,
-)
+from eblime.domains import arrays
+from eblime.domains.arrays import Labels, Segmentation
 from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
@@ -368,7 +361,7 @@ def read_signal(
 ) -> SignalScene:
     """Cut a signal into features; the settings are those of `SignalExplainer`."""
     found = read_recording(source, rate=rate, channels=channels)
-    cut, params = name_and_parameters(segmentation)
+    cut, params = arrays.name_and_parameters(segmentation)
     labels = edges = None
     if isinstance(cut, str) and cut == "bands":
         edges = bands(found, **params)
@@ -377,9 +370,9 @@ def read_signal(
         own = np.asarray(find(found.signal.copy(), **params) if callable(find) else find)
         shape = found.signal.shape
         own = np.broadcast_to(own, shape) if own.shape == shape[1:] else own
-        labels = relabel(own, shape, "signal", "features", "('windows', {'n': 20})")
+        labels = arrays.relabel(own, shape, "signal", "features", "('windows', {'n': 20})")
     hidden = hidden_signals(found.signal, labels, hide)
-    check_changes(hidden, np.broadcast_to(found.signal, hidden.shape), "signal")
+    arrays.check_changes(hidden, np.broadcast_to(found.signal, hidden.shape), "signal")
     return SignalScene(
         **{entry.name: getattr(found, entry.name) for entry in fields(found)},
         hidden=hidden,
@@ -412,7 +405,7 @@ def hidden_signals(signal: FloatArray, labels: Labels | None, hide: Hide) -> Flo
             f"`hide` must have signals of the shape {shape} (channels, samples), or several of "
             f"them; got shape {values.shape}."
         )
-    return check_finite("hide", np.ascontiguousarray(values.reshape(-1, *shape)))
+    return arrays.check_finite("hide", np.ascontiguousarray(values.reshape(-1, *shape)))
 
 
 def _bridges(signal: FloatArray, labels: Labels) -> FloatArray:
@@ -452,7 +445,7 @@ def _labels_fit(scene: SignalScene) -> bool:
     if scene.bands is not None:
         inner = np.array_equal(scene.bands[1:, 0], scene.bands[:-1, 1])
         return inner and bool((np.diff(scene.bands, axis=1) > 0).all())
-    return are_labels(scene.labels, scene.signal.shape)
+    return arrays.are_labels(scene.labels, scene.signal.shape)
 
 
 _FIELDS = {

@@ -42,5 +42,5 @@ TABULAR = Domain(
     feature="column",
     scene=TableScene,
     check_scene=lambda scene: check_object(scene, _FIELDS),
-    picture="values",
+    picture="means",
 )

@@ -95,15 +95,20 @@ def prepare(
 
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
-    cells = [table.column(c) for c in range(len(table.names))]
-    columns = [_read_column(name, one) for name, one in zip(table.names, cells, strict=True)]
+    every = [table.column(c) for c in range(len(table.names))]
+    columns = [_read_column(name, one) for name, one in zip(table.names, every, strict=True)]
     if warn and table.native.shape[0] > 1:
         _check_constant_columns([column.name for column in columns if column.constant], table.names)
-    kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in cells]
+    kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in every]
+    members: dict[str | int, list[int]] = {}
+    for c, name in enumerate(table.names):
+        members.setdefault(group_of.get(name, c), []).append(c)
     return Background(
         table=table.take(rows),
         columns=[c._replace(constant=now) for c, now in zip(columns, kept, strict=True)],
-        features=_features(table.names, group_of),
+        features=[
+            (k if isinstance(k, str) else table.names[k], found) for k, found in members.items()
+        ],
     )
 
 
@@ -121,9 +126,9 @@ def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]
     return found
 
 
-def _read_column(name: str, cells: Cells) -> Column:
-    values = cells.values
-    if cells.kind == "category":
+def _read_column(name: str, read: Cells) -> Column:
+    values, kind = read
+    if kind == "category":
         levels = set()
         for row, value in enumerate(values):
             try:
@@ -136,7 +141,7 @@ def _read_column(name: str, cells: Cells) -> Column:
         constant = tuple(levels) if len(levels) == 1 else ()
         known = frozenset(levels - {None})
         each = [kinds_of(level)[:1] for level in known]
-        return Column(name, cells.kind, set().union(*each) if all(each) else set(), known, constant)
+        return Column(name, kind, set().union(*each) if all(each) else set(), known, constant)
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
         row = int(infinite[0])
@@ -144,13 +149,8 @@ def _read_column(name: str, cells: Cells) -> Column:
     first, missing = values[0], np.isnan(values)
     same = missing.all() or (values == first).all()
     constant = (None if missing[0] else float(first),) if same else ()
-    return Column(
-        name,
-        cells.kind,
-        {"a number" if cells.kind == "number" else "a date"},
-        frozenset(),
-        constant,
-    )
+    kinds = {"a number" if kind == "number" else "a date"}
+    return Column(name, kind, kinds, frozenset(), constant)
 
 
 def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> None:
@@ -167,13 +167,6 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
             f"{', '.join(map(repr, constant[:8]))}{more}. Their importance is 0 for rows that do "
             "not differ there."
         )
-
-
-def _features(names: Sequence[str], group_of: Mapping[str, str]) -> list[tuple[str, list[int]]]:
-    members: dict[Any, list[int]] = {}
-    for c, name in enumerate(names):
-        members.setdefault(group_of.get(name, c), []).append(c)
-    return [(k if isinstance(k, str) else names[k], found) for k, found in members.items()]
 
 
 def _text(value: Any) -> str:

@@ -108,7 +108,7 @@ class FrameTable:
             local = series if zone is None else series.dt.replace_time_zone(None)
             return Cells(microseconds(np.asarray(local.to_numpy())), "time")
         if dtype.is_numeric():
-            return Cells(_floats(series), "number")
+            return Cells(np.asarray(series.to_numpy()).astype(np.float64), "number")
         objects = np.array([*series.to_list(), None], dtype=object)[:-1]
         named = dtype in (nw.String, nw.Boolean, nw.Categorical, nw.Enum)
         return Cells(objects, "category") if named else read_objects(objects)
@@ -164,13 +164,11 @@ class FrameTable:
         import narwhals as nw
 
         rows = np.full(len(next(iter(numbers.values()))), len(self._frame) - 1)
-        same = self.mix(rows, np.zeros((len(rows), len(self.names)), dtype=bool))
-        frame = nw.from_native(same, eager_only=True)
-        columns = list(frame.iter_columns())
+        columns = [series[rows] for series in self._frame.iter_columns()]
         for c, new in numbers.items():
             values: Any = new
-            name, library = columns[c].name, frame.implementation
-            columns[c] = nw.new_series(name, values, nw.Float64, backend=library)
+            same = columns[c]
+            columns[c] = nw.new_series(same.name, values, nw.Float64, backend=same.implementation)
         return self._assemble(columns)
 
     @property
@@ -332,8 +330,3 @@ def _read_array(table: object) -> np.ndarray:
             f"{values.shape} and dtype {values.dtype}. Make a pandas.DataFrame of records."
         )
     return values
-
-
-def _floats(series: Any) -> FloatArray:
-    """The values of a series of numbers, missing ones as NaN."""
-    return np.asarray(series.to_numpy()).astype(np.float64)

@@ -10,21 +10,8 @@ import numpy as np
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats
-from eblime._types import FloatArray
-from eblime.domains.composite import (
-    ARRAY_RULES,
-    ArrayScene,
-    Channels,
-    Hide,
-    Labels,
-    Segmentation,
-    Segmenter,
-    array_checks,
-    centres,
-    even_blocks,
-    name_and_parameters,
-    run_algorithm,
-)
+from eblime.domains import arrays
+from eblime.domains.arrays import Channels, Hide, Labels, Segmentation
 from eblime.domains.readers import check_memory, read_scan
 from eblime.domains.record import Domain
 
@@ -32,7 +19,7 @@ _MOST_VOXELS = 96**3  # of the copy that SLIC cuts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class VolumeScene(ArrayScene):
+class VolumeScene(arrays.ArrayScene):
     """A volume cut into blocks or regions, in the layout and dtype that the model gets."""
 
     features: Sequence[str]  # "block (2, 0, 3)" or "region 12"
@@ -55,7 +42,7 @@ class VolumeScene(ArrayScene):
         """
         boxes, voxels = self.boxes()
         columns: dict[str, list[Any]] = {}
-        middles = centres(self.labels)
+        middles = arrays.centres(self.labels)
         for axis, centre in zip(self.axes, middles, strict=True):
             columns[f"centre_{axis}"] = centre.tolist()
         for k, axis in enumerate(self.axes):
@@ -72,20 +59,9 @@ class VolumeScene(ArrayScene):
         return columns
 
 
-def slic(volume: FloatArray, **params: object) -> Labels:
-    """About 50 clusters by value and position; scikit-image's `slic` in three dimensions.
-
-    Compactness is relative to differences of 100, as for the lightness of images.
-    """
-    settings = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
-    settings["compactness"] *= np.sqrt(volume.shape[-1]) / 100
-    settings.setdefault("convert2lab", False)
-    return run_algorithm("slic", volume, start_label=0, channel_axis=-1, **settings)
-
-
 def blocks(volume: np.ndarray, n: int | Sequence[int] | None = None) -> Labels:
     """Equal blocks: n along each axis, or one number per axis; four where there is room."""
-    return even_blocks(volume.shape[:-1], block_counts(volume.shape[:-1], n))
+    return arrays.even_blocks(volume.shape[:-1], block_counts(volume.shape[:-1], n))
 
 
 def block_counts(sides: Sequence[int], n: int | Sequence[int] | None = None) -> list[int]:
@@ -101,8 +77,8 @@ def block_counts(sides: Sequence[int], n: int | Sequence[int] | None = None) -> 
     return [int(count) for count in wanted]
 
 
-SEGMENTATIONS: dict[str, Callable[..., Labels]] = {"slic": slic, "blocks": blocks}
-SEGMENTER = Segmenter(
+SEGMENTATIONS: dict[str, Callable[..., Labels]] = {"slic": arrays.slic, "blocks": blocks}
+SEGMENTER = arrays.Segmenter(
     kind="volume",
     features="regions",
     sides="(D, H, W)",
@@ -129,7 +105,7 @@ def read_volume(
     if isinstance(scan.values, np.ndarray):
         check_memory(scan.values.shape, scan.values.dtype)
     numbers = SEGMENTER.read_numbers(scan.values, "or a path")
-    cut, params = name_and_parameters(segmentation)
+    cut, params = arrays.name_and_parameters(segmentation)
     how = cut if isinstance(cut, str) else ""
     if how == "slic" and spacing is not None:  # so that its regions are round in space
         steps = np.asarray(spacing, dtype=float)
@@ -159,14 +135,14 @@ def check_spacing(spacing: Any) -> None:
 
 _SHORT = checks.text(40)
 _FIELDS = {
-    **array_checks(3),
+    **arrays.field_checks(3),
     "features": checks.NAMES,
     "axes": checks.list_of(_SHORT, "axes", most=3),
     "spacing": checks.optional(checks.list_of(checks.number(1e-300), "axes", most=3)),
     "unit": _SHORT,
 }
 _RULES = {
-    **ARRAY_RULES,
+    **arrays.RULES,
     "a name for each feature": lambda scene: int(scene.labels.max()) + 1 == scene.n_features,
     "three different names of axes": lambda scene: len(set(scene.axes)) == 3,
 }

@@ -285,6 +285,26 @@ def run_algorithm(name: str, array: FloatArray, **settings: object) -> Labels:
     return np.asarray(getattr(segmentation, name)(array, **settings))
 
 
+def slic(array: FloatArray, **params: object) -> Labels:
+    """About 50 clusters by value and position; scikit-image's `slic`.
+
+    Compactness is relative to differences of 100, as of the lightness in CIELAB, to which images in
+    grey and in three channels are converted. Other values stay between 0 and 1, and the compactness
+    is scaled.
+    """
+    settings = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
+    array = three_channels(array) if array.ndim == 3 and array.shape[-1] == 1 else array
+    if array.ndim > 3 or array.shape[-1] != 3:
+        settings["compactness"] *= np.sqrt(array.shape[-1]) / 100
+        settings.setdefault("convert2lab", False)
+    return run_algorithm("slic", array, start_label=0, channel_axis=-1, **settings)
+
+
+def three_channels(image: np.ndarray) -> np.ndarray:
+    """Grey becomes RGB, as in lime; of more than three channels the first three are used."""
+    return image[..., [0, 0, 0]] if image.shape[-1] < 3 else image[..., :3]
+
+
 def block_means(array: np.ndarray, factor: int) -> np.ndarray:
     """Means over blocks of an array with channels last; edges are repeated to fill the blocks."""
     counts = [-(-n // factor) for n in array.shape[:-1]]
@@ -428,10 +448,7 @@ class Renderer:
         """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
         word = self.hidden.dtype
         shown = (masks > 0.5).astype(np.intp)
-        tables, bytes_of = (
-            np.array([0, -1]).astype(word)[shown],
-            np.array([0, 255], np.uint8)[shown],
-        )
+        tables, bytes_of = (np.array([0, -1]).astype(kind)[shown] for kind in (word, np.uint8))
         arrays = out.reshape(len(out), -1).view(word).reshape(len(out), *self.hidden.shape)
         bits = np.empty_like(self.hidden[0])
         for table, whole, array in zip(tables, bytes_of, arrays, strict=True):
@@ -441,7 +458,7 @@ class Renderer:
             np.bitwise_xor(array, self.hidden, out=array)
 
 
-def array_checks(axes: int) -> dict[str, checks.Check]:
+def field_checks(axes: int) -> dict[str, checks.Check]:
     """Checks of the fields of an `ArrayScene` with so many axes and perhaps one of channels."""
     return {
         "shown": checks.array_of("buif", axes, axes + 1),
@@ -464,7 +481,7 @@ def are_labels(labels: np.ndarray, shape: tuple[int, ...]) -> bool:
     return bool(labels.max() < checks.MOST_FEATURES and np.bincount(labels.ravel()).all())
 
 
-ARRAY_RULES: Mapping[str, Callable[[Any], bool]] = {
+RULES: Mapping[str, Callable[[Any], bool]] = {
     "a channel axis if there is one more axis": lambda scene: (
         (scene.shown.ndim > scene.labels.ndim) == (scene.channel_axis is not None)
     ),
