@@ -130,7 +130,7 @@ def test_a_missing_folder_is_named(tmp_path):
     e = eblime.TextExplainer(lambda texts: [len(text) for text in texts]).explain(TEXT)
     missing = tmp_path / "missing"
 
-    with pytest.raises(FileNotFoundError, match="missing/e.eblime'"):
+    with pytest.raises(FileNotFoundError, match=r"missing/e\.eblime'"):
         e.save(missing / "e.eblime")
 
 
