@@ -20,7 +20,7 @@ from eblime._table import importance_table
 from eblime._threads import few_threads
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
-from eblime.core.derived import copula_of, select_features
+from eblime.core.derived import select_features
 from eblime.core.fit_quality import (
     ROUNDING,
     HeldOut,
@@ -35,13 +35,11 @@ from eblime.core.ranking import (
     rank_draws,
     rank_features,
     rank_frequencies,
-    top_shares,
 )
 from eblime.core.spectrum import effective_size
 from eblime.core.student import StudentLaw, StudentMixture
 from eblime.protocols import Law, ScalarLaw
 
-_MANY = 100  # features, above which the draws of a ranking are not all made
 _BLOCK = 1 << 23  # numbers ranked at once
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
 
@@ -283,11 +281,9 @@ class Posterior:
         check_choice("by", by, ("abs", "value"))
         check_count("n_draws", n_draws)
         generator, p = as_generator(rng), self.n_features
-        if p > _MANY and (copula := copula_of(self.law)) is not None:
-            return top_shares(generator, copula, k, by, n_draws)
         counts, step = np.zeros(p), max(1, _BLOCK // p)
         for start in range(0, n_draws, step):
-            draws = self._draws(generator, min(step, n_draws - start))
+            draws = self.law.draw(generator, min(step, n_draws - start)).beta
             counts += is_among_top(generator, draws, k, by).sum(axis=0)
         return counts / n_draws
 
@@ -375,8 +371,4 @@ class Posterior:
         check_choice("by", by, ("abs", "value"))
         check_count("n_draws", n_draws)
         generator = as_generator(rng)
-        return rank_draws(generator, self._draws(generator, n_draws), by)
-
-    def _draws(self, rng: np.random.Generator, n: int) -> FloatArray:
-        copula = copula_of(self.law)
-        return self.law.draw(rng, n).beta if copula is None else copula.draw(rng, n)
+        return rank_draws(generator, self.law.draw(generator, n_draws).beta, by)

@@ -12,7 +12,6 @@ from eblime.answers import Answers
 from eblime.core.lam import (
     Evidence,
     few_lambdas,
-    gauss_rule,
     half_line_lambda,
     log_local_precision,
 )
@@ -20,25 +19,6 @@ from eblime.core.local import Level, conditionals, fit_local
 
 A, B = 1.5, 0.4
 METHOD = eblime.EBLIME(a=A, b=B, standardize=False, local=True)
-
-
-def test_gauss_rule_keeps_the_moments(rng):
-    """Ten nodes have the first twenty moments of a measure of two hundred."""
-    x, weights = np.sort(rng.normal(size=200)), rng.dirichlet(np.ones(200))
-    nodes, few = gauss_rule(x, weights, 10)
-
-    for degree in range(20):
-        assert_allclose(few @ nodes**degree, weights @ x**degree, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_gauss_rule_of_a_few_points_is_those_points(size):
-    """Asked for more nodes than there are, it gives the measure itself."""
-    x, weights = np.arange(size) + 5.0, np.full(size, 1 / size)
-    nodes, few = gauss_rule(x, weights, 10)
-
-    assert_allclose(nodes, x)
-    assert_allclose(few, weights)
 
 
 def test_local_prior_is_a_density_with_the_stated_distribution():

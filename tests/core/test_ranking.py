@@ -4,9 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 
 import eblime
-from eblime.core import ranking
-from eblime.core.derived import copula_of
-from eblime.core.ranking import rank_draws, rank_features, rank_frequencies, top_shares
+from eblime.core.ranking import rank_draws, rank_features, rank_frequencies
 
 
 def test_ranks_by_size_and_by_value():
@@ -78,47 +76,20 @@ def test_first_rank_of_two_equals_the_order_probability(rng):
     assert_allclose(share, post.prob_greater()[0, 1], atol=5 * 0.5 / 200)
 
 
-@pytest.mark.parametrize("by", ["abs", "value"])
-@pytest.mark.parametrize("method", [eblime.EBLIME(), eblime.EBLIME(noise="unequal")], ids=str)
-def test_top_of_many_features_is_that_of_all_draws(rng, monkeypatch, by, method):
-    """Within Monte Carlo error; only values beyond the k-th largest are computed, a few of all."""
-    p, n, k = 150, 4_000, 3
-    masks = rng.integers(0, 2, size=(300, p)).astype(float)
-    scores = masks[:, :4] @ [1.0, -0.6, 0.3, 0.3] + 0.5 * rng.normal(size=300)
-    post = eblime.fit(masks, scores, method=method)
-    whole = rank_draws(rng, post.sample(n, rng), by) <= k
-    computed = []
-    original = ranking._values_beyond
-
-    def count(*arguments):
-        found = original(*arguments)
-        computed.append(len(found[0]))
-        return found
-
-    monkeypatch.setattr(ranking, "_values_beyond", count)
-    shares = top_shares(rng, copula_of(post.law), k, by, n)
-
-    assert shares.sum() == pytest.approx(k)
-    assert_allclose(shares, whole.mean(axis=0), atol=5 * 0.5 * np.sqrt(2 / n))
-    assert sum(computed) < 0.25 * n * p
-    assert_array_equal(post.top_k_probability(k, by), post.top_k_probability(k, by, rng=0))
-
-
-def test_constant_scores_have_no_copula(rng):
-    """Features that are all the same are ranked by chance, also if they are many."""
+def test_constant_scores_are_ranked_by_chance(rng):
+    """Features that are all the same, also if they are many."""
     masks = rng.integers(0, 2, size=(50, 120)).astype(float)
     post = eblime.fit(masks, np.ones(50))
 
-    assert copula_of(post.law) is None
     assert_allclose(post.top_k_probability(6), 0.05, atol=5 * 0.22 / 100)
 
 
 def test_top_of_many_features_of_which_two_are_the_same(rng):
-    """Their correlation has no Cholesky root, or nearly none."""
+    """They are among the first as often; their correlation is singular."""
     masks = rng.integers(0, 2, size=(40, 60)).astype(float)
     masks = np.concatenate([masks, masks], axis=1)
     post = eblime.fit(masks, masks[:, 0] + 0.1 * rng.normal(size=40))
-    shares = top_shares(rng, copula_of(post.law), 2, "abs", 2_000)
+    shares = post.top_k_probability(2, n_draws=2_000)
 
     assert shares.sum() == pytest.approx(2)
     assert_allclose(shares[0], shares[60], atol=5 * 0.5 * np.sqrt(2 / 2_000))

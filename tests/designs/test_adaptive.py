@@ -26,12 +26,10 @@ def game(masks: np.ndarray) -> np.ndarray:
     return z[:, 0] - 0.5 * z[:, 1] + z[:, 2] * z[:, 3] - 0.7 * z[:, 0] * z[:, 4] * z[:, 5]
 
 
-def asked(
-    design: Adaptive, seed: int = 0, p: int = P, *, noisy: bool = False
-) -> tuple[Answers, list[int]]:
+def asked(design: Adaptive, seed: int = 0) -> tuple[Answers, list[int]]:
     """Asked."""
     rng, rounds = np.random.default_rng(seed), []
-    answers = Answers.none([str(j) for j in range(p)], noisy=noisy)
+    answers = Answers.none([str(j) for j in range(P)])
     while (masks := design.next(rng, answers)) is not None:
         answers = answers.append(masks, game(masks), np.ones(len(masks)))
         rounds.append(len(masks))
@@ -152,7 +150,7 @@ def test_no_more_masks_are_asked_than_quadrature_takes() -> None:
     masks = rng.integers(0, 2, size=(1_500, P + 5)).astype(float)
     known = none.append(np.repeat(masks, 2, axis=0), np.zeros(3_000), np.ones(3_000))
 
-    assert Adaptive(n_masks=5_000, early=True).next(rng, known) is None
+    assert Adaptive(n_masks=5_000).next(rng, known) is None
     design = in_rounds(
         rng, "paired", 5_000, P + 5, exact=True, next_total=next_total, method=eblime.Quadrature()
     )
@@ -186,30 +184,3 @@ def test_every_design_asks_all_masks_of_a_table_once(rng, name):
 
     assert e.exhaustive
     assert len(e.masks) == len(np.unique(e.masks, axis=0)) == 8
-
-
-def test_noisy_masks_are_asked_equally_often() -> None:
-    """Where chance is part of the answers, few masks are asked again up to the number wanted."""
-    answers, _ = asked(Adaptive(n_masks=100), p=6, noisy=True)
-
-    assert answers.n_masks == 100
-    assert set(np.unique(answers.masks, axis=0, return_counts=True)[1]) == {1, 2}
-
-
-@pytest.mark.parametrize(("n_masks", "p", "early"), [(3000, 10, True), (5000, 12, False)])
-def test_not_all_noisy_masks_are_asked_at_once(rng, n_masks, p, early):
-    """A stop rule may end the rounds before; and `Quadrature` takes 3,000 masks, not 2^12."""
-    design = Adaptive(n_masks=n_masks, early=early)
-    first = design.next(rng, Answers.none([str(j) for j in range(p)], noisy=True))
-
-    assert len(first) == 64
-
-
-def test_a_stop_rule_may_end_the_repeated_masks() -> None:
-    """Between the first round and the last, each asks all masks equally often, and they grow."""
-    _, rounds = asked(Adaptive(n_masks=1_000, early=True), p=6, noisy=True)
-    repeated = rounds[1:-1]
-
-    assert len(repeated) > 2
-    assert all(n % 2**6 == 0 for n in repeated)
-    assert repeated == sorted(repeated)

@@ -44,7 +44,7 @@ def test_full_prior_equals_the_dense_formula(rng, n, p):
     post = eblime.fit(masks, scores, weights, method)
     mean, cov = dense(masks, scores, weights, centre, precision, 3.0)
 
-    assert method.mode == "full"
+    assert method.name == "BayLIME (full prior)"
     assert_allclose(post.mean, mean, rtol=1e-9, atol=1e-12)
     assert_allclose(post.cov, cov, rtol=1e-9, atol=1e-12)
     assert post.sigma2.mean == pytest.approx(1 / 3)
@@ -107,7 +107,6 @@ def test_prior_from_another_explanation():
     method = BayLIME(prior=first)
     second = eblime.TextExplainer(score, n_masks=64, method=method).explain(text, rng=1)
 
-    assert method.mode == "partial"
     assert_allclose(method.prior_mean, first.posterior.mean)
     assert_allclose(method.prior_precision, first.posterior.sd**-2)
     assert second.posterior.method == "BayLIME (partial prior)"
@@ -149,16 +148,14 @@ def test_held_out_r2_equals_refits(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"mode": "partial"}, "`mode='partial'` needs `prior_precision`"),
-        ({"mode": "full", "prior_precision": 1.0}, "needs `noise_precision`"),
-        ({"prior_mean": 0.5}, "`prior_mean` needs `prior_precision`"),
+        ({"noise_precision": 0.5}, "`noise_precision` need `prior_precision`"),
+        ({"prior_mean": 0.5}, "`prior_mean` and `noise_precision` need `prior_precision`"),
         ({"prior_precision": [1.0, -1.0]}, "`prior_precision` must be > 0"),
-        ({"mode": "non-informative", "prior_precision": 1.0}, "does not use `prior_precision`"),
         ({"prior_mean": [np.nan], "prior_precision": 1.0}, "`prior_mean` must be a finite number"),
     ],
 )
 def test_contradictions_are_refused(settings, message):
-    """Settings that a mode lacks or ignores are refused."""
+    """Settings without the one that they need are refused."""
     with pytest.raises(ValueError, match=message):
         BayLIME(**settings)
 

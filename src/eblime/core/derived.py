@@ -14,7 +14,7 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.laws import Draws, DrawsLaw, NormalMixture, PointMass
-from eblime.core.local import GaussianCopula, LocalMixture
+from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
 from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, point_density
@@ -98,11 +98,6 @@ def local_noise_factors(law: LocalMixture, squares: FloatArray) -> FloatArray:
     sigma2 = float(evidence.q(np.array([lam]))[0]) / evidence.df
     model, prior = scaled**2 @ shrink, lam * (scaled**2 @ shrink**2)
     return np.asarray(np.sqrt(np.maximum((noise / sigma2 + prior) / model, 1.0)))
-
-
-def copula_of(law: Law) -> GaussianCopula | None:
-    """The joint law of the importances up to a common factor, if it is a Gaussian copula."""
-    return law.copula() if isinstance(law, LocalMixture) and law.unit else None
 
 
 def select_features(law: Law, features: IntArray) -> Law:

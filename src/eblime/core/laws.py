@@ -23,8 +23,6 @@ from eblime.core.student import (
 if TYPE_CHECKING:
     from eblime.protocols import Law
 
-_BLOCK = 1 << 21  # numbers held at once
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
@@ -163,17 +161,12 @@ class DrawsLaw:
 
     def _kernel_density(self, x: FloatArray) -> FloatArray:
         """Gaussian kernels with Scott's bandwidth; a point mass where all draws are equal."""
+        from scipy.stats import gaussian_kde
+
         rows, shape = broadcast_rows(x, self.n_features)
-        beta, n = self.draws.beta, len(self.draws.beta)
-        width = self.sd * n**-0.2
-        out = point_density(rows, beta[0])
-        moving = np.flatnonzero(width > 0)
-        step = max(1, _BLOCK // n)
-        for j in moving:
-            for start in range(0, len(rows), step):
-                z = (rows[start : start + step, j, None] - beta[:, j]) / width[j]
-                out[start : start + step, j] = np.exp(-0.5 * z**2).mean(axis=1)
-            out[:, j] /= width[j] * np.sqrt(2 * np.pi)
+        out = point_density(rows, self.draws.beta[0])
+        for j in np.flatnonzero(self.sd > 0):
+            out[:, j] = gaussian_kde(self.draws.beta[:, j])(rows[:, j])
         return out.reshape(shape)
 
     def _order_statistics(self) -> FloatArray:

@@ -49,13 +49,6 @@ class GaussianCopula:
         root = eigen_root(self.correlation)
         return self.values(rng.standard_normal((n, len(root))) @ root.T)
 
-    def root(self) -> FloatArray:
-        """A root of the correlation, (p, p): by Cholesky's method, unless it is singular."""
-        try:
-            return np.asarray(np.linalg.cholesky(self.correlation), dtype=float)
-        except np.linalg.LinAlgError:
-            return eigen_root(self.correlation)
-
     def covariance(self) -> FloatArray:
         """Cov(beta_i, beta_j), (p, p), by Mehler's formula.
 
@@ -147,12 +140,10 @@ class LocalMixture(StudentLaw):
 
         The two are drawn independently of each other: the copula joins the importances alone.
         """
+        shape = (n, self.n_features)
+        beta = self.unit * self.copula().draw(rng, n) if self.unit else np.zeros(shape)
         lambdas = self.base.lam.sample(n, rng)
         sigma2 = self.unit**2 * self.base.draw_sigma2(rng, lambdas)
-        if self.unit:
-            beta = self.unit * self.copula().draw(rng, n)
-        else:
-            beta = np.zeros((n, self.n_features))
         return Draws(beta=beta, extras={"sigma2": sigma2, "lam": lambdas})
 
     def marginals(self) -> StudentMixture:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_count
 from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.core.local import GaussianCopula
-
-_BLOCK = 1 << 22  # numbers held at once
-_FIRST = 64  # draws that show how large the k-th importance is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,56 +68,6 @@ def is_among_top(rng: np.random.Generator, beta: FloatArray, k: int, by: str) ->
     if tied.any():
         chosen[tied] = rank_draws(rng, beta[tied], by) <= k
     return chosen
-
-
-def top_shares(
-    rng: np.random.Generator, copula: GaussianCopula, k: int, by: str, n: int
-) -> FloatArray:
-    """Share of n draws in which each feature is among the k largest, (p,), for many features.
-
-    A feature is among them only beyond the k-th largest value, and few are: the others' normal
-    scores are drawn, in single precision, but not turned into values.
-    """
-    p = copula.x.shape[1]
-    root = copula.root().astype(np.float32).T
-    counts = np.zeros(p)
-    lower, upper = np.full(p, np.inf), np.full(p, -np.inf)  # all features, in the first draws
-    step, start = _FIRST, 0
-    while start < n:
-        z: Any = rng.standard_normal((min(step, n - start), p), dtype=np.float32) @ root
-        beyond = (z > upper) | (z < lower)
-        beyond[beyond.sum(axis=1) < k] = True
-        features, draws, values = _values_beyond(copula, z, beyond)
-        size = np.abs(values) if by == "abs" else values
-        order = np.lexsort((-size, draws))
-        first = np.searchsorted(draws[order], np.arange(len(z)))
-        chosen = order[np.arange(len(order)) - first[draws[order]] < k]
-        counts += np.bincount(features[chosen], minlength=p)
-        if not start:
-            least = size[order[first + k - 1]].min()
-            upper = _scores_at(copula, least)
-            lower = _scores_at(copula, -least) if by == "abs" else np.full(p, -np.inf)
-        start, step = start + len(z), max(_FIRST, _BLOCK // p)
-    return counts / n
-
-
-def _values_beyond(
-    copula: GaussianCopula, z: FloatArray, beyond: BoolArray
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Feature, draw and value of the normal scores that are chosen, one feature after another."""
-    features, draws = np.nonzero(beyond.T)
-    scores = z[draws, features].astype(float)
-    ends = np.searchsorted(features, np.arange(z.shape[1] + 1))
-    for j in np.unique(features):
-        some = slice(ends[j], ends[j + 1])
-        scores[some] = np.interp(scores[some], copula.z[:, j], copula.x[:, j])
-    return features, draws, scores
-
-
-def _scores_at(copula: GaussianCopula, value: float) -> FloatArray:
-    """The normal score of a value for every feature, (p,)."""
-    columns = zip(copula.x.T, copula.z.T, strict=True)
-    return np.array([np.interp(value, *column) for column in columns])
 
 
 def rank_frequencies(ranks: IntArray) -> FloatArray:

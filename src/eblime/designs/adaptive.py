@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -12,11 +11,13 @@ from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.indices import Index
-from eblime.core.quadrature import Table, mask_keys, read_table, root_of_part
+from eblime.core.quadrature import Table, read_table, root_of_part
 from eblime.core.walsh import Parameters, Part, fit_parameters
 from eblime.designs.masks import (
     MOST_EXHAUSTIVE,
+    distinct_pairs,
     exhaustive,
+    fresh_pairs,
 )
 from eblime.methods.quadrature import MOST_MASKS, Quadrature
 from eblime.protocols import Method
@@ -24,7 +25,6 @@ from eblime.protocols import Method
 _POOL = 600  # pairs that compete in a round
 _FIRST = 32  # pairs of the first round, at most, unless there are many features
 _ROUNDING = 1e-9  # of a variance: smaller ones cannot be told from zero
-_TRIES = 20  # times to look for masks that were not asked yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,9 @@ class Adaptive:
     ----------
     n_masks
         How many masks to ask in all, rounded down to pairs, and at most the 3,000 that `Quadrature`
-        takes. All masks are used if 2^p is no more than `n_masks`. Where chance fills in hidden
-        values, as for tables, they are then asked repeatedly, up to `n_masks`.
+        takes. All masks are asked in the end if 2^p is no more than `n_masks`.
     method
         The `Quadrature` whose index the masks are chosen for.
-    early
-        Whether a stop rule may end the questions. All masks are then asked only after most were
-        asked in rounds.
 
     Examples
     --------
@@ -64,7 +60,6 @@ class Adaptive:
 
     n_masks: int
     method: Quadrature = field(default_factory=Quadrature)
-    early: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a number of masks that no design can have."""
@@ -79,49 +74,30 @@ class Adaptive:
             )
         return replace(self, method=method)  # type: ignore[arg-type]  # it has what is needed
 
-    def ending_early(self) -> Adaptive:
-        """The same design for questions that a stop rule may end."""
-        return replace(self, early=True)
-
     def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | None:
         """The masks of the next round, (n, p), pairs one below the other."""
         p, asked = answers.n_features, answers.n_masks // 2
         total = max(1, min(self.n_masks, MOST_MASKS) // 2)
-        most = 2 * total if answers.noisy else self.n_masks
-        everything = p <= MOST_EXHAUSTIVE and 2**p <= most
-        if everything and answers.noisy and (not self.early or 2 * asked >= 2**p):
-            return self._all_again(rng, p, asked, total - asked)
         if not asked:
-            if everything and not self.early:
-                return exhaustive(rng, self.n_masks, p)
             first = min(total, max(2 * p, min(total // 3, _FIRST)))
             whole, by_size = np.ones((1, p)), getattr(self.method, "index", None) == "shapley"
-            others = _new_pairs(rng, mask_keys(whole).tolist(), first - 1, p, by_size=by_size)
+            others = _draw_pairs(rng, whole, first - 1, by_size=by_size)
             return in_pairs(np.concatenate([whole, others]))  # the input itself is among them
         wanted = max(4, -(-asked // 3))
+        everything = p <= MOST_EXHAUSTIVE and 2**p <= self.n_masks
         if everything and asked + wanted > min(3 * 2**p // 8, total):
-            every = _every_pair(p)
-            chosen = every[~np.isin(mask_keys(every), mask_keys(_first_shown(answers.masks)))]
+            chosen = fresh_pairs(exhaustive(rng, 2**p, p), answers.masks)
         elif (wanted := min(total - asked, wanted)) <= 0:
             return None
         else:
-            pool, index = _pool(rng, answers.masks), self.method.functional(p)
+            tossed = _draw_pairs(rng, answers.masks, _POOL // 2, by_size=False)
+            known = np.concatenate([answers.masks, tossed])
+            pool = np.concatenate([tossed, _draw_pairs(rng, known, _POOL // 2, by_size=True)])
             table = read_table(
                 answers.masks, answers.scores, noisy=answers.noisy, ends=answers.exact_ends
             )
-            chosen = choose(table, index, pool, wanted)
+            chosen = choose(table, self.method.functional(p), pool, wanted)
         return in_pairs(chosen) if len(chosen) else None
-
-    def _all_again(
-        self, rng: np.random.Generator, p: int, asked: int, left: int
-    ) -> FloatArray | None:
-        """All masks, as often as pairs are left; in growing rounds if a stop rule may end them."""
-        half = _every_pair(p)
-        n = min(left, len(half) * max(1, asked // (3 * len(half)))) if self.early else left
-        if n <= 0:
-            return None
-        times, rest = divmod(n, len(half))
-        return in_pairs(np.concatenate([np.tile(half, (times, 1)), rng.permutation(half)[:rest]]))
 
 
 def in_pairs(half: FloatArray) -> FloatArray:
@@ -129,44 +105,18 @@ def in_pairs(half: FloatArray) -> FloatArray:
     return np.stack([half, 1 - half], axis=1).reshape(-1, half.shape[1])
 
 
-def _every_pair(p: int) -> FloatArray:
-    """Of each pair of masks the one that shows the first feature, (2^(p - 1), p)."""
-    return exhaustive(np.random.default_rng(0), 2**p, p)[1::2]
-
-
-def _pool(rng: np.random.Generator, asked: FloatArray) -> FloatArray:
-    """Masks that compete: half of them coin tosses, half with sizes that are uniform."""
-    p = asked.shape[1]
-    known = mask_keys(_first_shown(asked)).tolist()
-    tossed = _new_pairs(rng, known, _POOL // 2, p, by_size=False)
-    known += mask_keys(tossed).tolist() if len(tossed) else []
-    return np.concatenate([tossed, _new_pairs(rng, known, _POOL // 2, p, by_size=True)])
-
-
-def _new_pairs(
-    rng: np.random.Generator, known: list[Any], n: int, p: int, *, by_size: bool
+def _draw_pairs(
+    rng: np.random.Generator, known: FloatArray, n: int, *, by_size: bool
 ) -> FloatArray:
-    """Up to n distinct masks whose pair is not known; fewer where few are left."""
-    seen, found = set(known), np.empty((0, p))
-    for _ in range(_TRIES):
-        if len(found) >= n:
-            break
-        keys = rng.random((2 * n + 8, p))
-        shown = rng.integers(0, p + 1, size=(len(keys), 1))
-        drawn = keys.argsort(axis=1).argsort(axis=1) < shown if by_size else keys < 0.5
-        masks = _first_shown(drawn.astype(np.float64))
-        fresh = []
-        for row, key in enumerate(mask_keys(masks).tolist()):
-            if key not in seen:
-                seen.add(key)
-                fresh.append(row)
-        found = np.concatenate([found, masks[fresh]])
-    return found[:n]
+    """One mask of each of n pairs that are not known: coin tosses, or all sizes equally likely."""
+    p = known.shape[1]
 
+    def draw(count: int) -> FloatArray:
+        tosses, shown = rng.random((count, p)), rng.integers(0, p + 1, size=(count, 1))
+        ranks = tosses.argsort(axis=1).argsort(axis=1)
+        return np.where(ranks < shown if by_size else tosses < 0.5, 1.0, 0.0)
 
-def _first_shown(masks: FloatArray) -> FloatArray:
-    """Of each pair the mask that shows the first feature."""
-    return np.where(masks[:, :1] > 0, masks, 1 - masks)
+    return distinct_pairs(draw, n, p, known=known)
 
 
 def choose(table: Table, index: Index, pool: FloatArray, n: int) -> FloatArray:

@@ -162,6 +162,7 @@ def is_exhaustive(masks: FloatArray) -> bool:
 # (rng, number of pairs, p) -> one mask of each pair, (m, p), and the logarithm of the number of
 # pairs there are for each expected one, (m,)
 Choose = Callable[[np.random.Generator, int, int], tuple[NDArray[Any], FloatArray]]
+_TRIES = 100  # draws of masks, until different ones are rare
 _DENSE = 4  # with fewer candidates than this for each pair wanted, all candidates are listed
 
 
@@ -216,7 +217,7 @@ def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[NDArray[Any], F
         masks = rng.integers(0, 2, size=(n, p)) == 1
         return np.asarray(masks[masks.any(axis=1) & ~masks.all(axis=1)])
 
-    return _distinct(draw, m, p), ratio
+    return distinct_pairs(draw, m, p), ratio
 
 
 def _pairs_of_every_size(
@@ -243,7 +244,7 @@ def pool_of_pairs(rng: np.random.Generator, m: int, p: int) -> FloatArray:
     if p <= 60 and 2 ** (p - 1) <= m:
         rest = (np.arange(2 ** (p - 1))[:, None] >> np.arange(p - 1)) & 1
         return np.column_stack([np.ones(len(rest)), rest])
-    return _distinct(lambda n: rng.integers(0, 2, size=(n, p)) == 1, m, p).astype(np.float64)
+    return distinct_pairs(lambda n: rng.integers(0, 2, size=(n, p)) == 1, m, p).astype(np.float64)
 
 
 def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> NDArray[Any]:
@@ -258,19 +259,31 @@ def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> NDArray
         every[:, 0] = np.maximum(every[:, 0], float(half))
         return every[rng.permutation(total)[:count]]
 
-    return _distinct(lambda n: _of_sizes(rng, np.full(n, size), p) > 0.5, count, p)
+    return distinct_pairs(lambda n: _of_sizes(rng, np.full(n, size), p) > 0.5, count, p)
 
 
-def _distinct(draw: Callable[[int], BoolArray], count: int, p: int) -> BoolArray:
-    """Masks of different pairs: drawn until there are enough, repeats left out."""
-    found = np.empty((0, p), dtype=bool)
-    while len(found) < count:
-        found = np.concatenate([found, draw(2 * (count - len(found)) + 8)])
-        same = found == found[:, :1]  # for both masks of a pair
-        packed = np.ascontiguousarray(np.packbits(same, axis=1))
-        keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-        found = found[np.sort(np.unique(keys, return_index=True)[1])]
+def distinct_pairs(
+    draw: Callable[[int], NDArray[Any]], count: int, p: int, *, known: FloatArray | None = None
+) -> NDArray[Any]:
+    """Masks of different pairs that are not known, drawn until there are enough or few are left."""
+    before = np.empty((0, p)) if known is None else known
+    found = draw(0)
+    for _ in range(_TRIES):
+        if len(found) >= count:
+            break
+        drawn = draw(2 * (count - len(found)) + 8)
+        found = np.concatenate([found, fresh_pairs(drawn, np.concatenate([before, found]))])
     return found[:count]
+
+
+def fresh_pairs(masks: NDArray[Any], known: FloatArray) -> NDArray[Any]:
+    """Those of the masks whose pair is not known, the first of each pair."""
+    every = np.concatenate([known, masks])
+    same = every == every[:, :1]  # for both masks of a pair
+    packed = np.ascontiguousarray(np.packbits(same, axis=1))
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    first = np.unique(keys, return_index=True)[1] - len(known)
+    return masks[np.sort(first[first >= 0])]
 
 
 def cap_shares(total: float, shares: FloatArray, room: FloatArray) -> FloatArray:

@@ -161,12 +161,10 @@ def in_rounds(
     ValueError
         If `max_masks` is less than the first round.
     """
-    may_end = getattr(_found(design), "ending_early", None) is not None
-    whole = exact and not may_end
-    made = as_design(design, max_masks, p, exact=whole, method=method, kernel=kernel)
-    if may_end:
-        early: Design = made.ending_early()  # type: ignore[attr-defined]
-        return early
+    own_rounds = isinstance(_found(design), type)
+    made = as_design(
+        design, max_masks, p, exact=exact and not own_rounds, method=method, kernel=kernel
+    )
     if not isinstance(made, OneShot):
         return made
     least = first_look(design, p) or next_total(0, _PER_FEATURE * p)

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from eblime._checks import as_floats, check_choice, check_number
+from eblime._checks import as_floats, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.fit_quality import is_constant, leave_one_out, power_of_two
@@ -30,7 +30,6 @@ from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 
 Numbers = float | Sequence[float]
-MODES = ("non-informative", "partial", "full")
 _WEAK = 1e-6  # shape and rate of the gamma hyper-priors, as in the original
 _STEPS = 10_000
 _CLOSE = 1e-12  # relative change of the precisions at which the iteration ends
@@ -40,13 +39,12 @@ _CLOSE = 1e-12  # relative change of the precisions at which the iteration ends
 class BayLIME:
     """Bayesian ridge regression with a normal prior for each feature (Zhao et al., 2021).
 
+    Without settings the prior mean is zero, and both precisions are fitted to the answers (evidence
+    maximisation). With a prior of the importances the precision of the noise is fitted alone, and
+    with `noise_precision` nothing.
+
     Parameters
     ----------
-    mode
-        What is given, and what is fitted to the answers; None takes the mode that the other
-        settings allow. "non-informative": the prior mean is zero, and both precisions are fitted
-        (evidence maximisation). "partial": the prior of the importances is given, the precision of
-        the noise is fitted. "full": all are given.
     prior_mean
         Prior mean of each importance, in units of the score: a number for all features, or one for
         each.
@@ -73,11 +71,10 @@ class BayLIME:
     >>> eblime.fit(masks, scores, method="baylime").mean.round(2)
     array([ 1.95, -0.95])
     >>> sure = eblime.BayLIME(prior_mean=[0.0, -1.0], prior_precision=[1e-3, 1e6])
-    >>> sure.mode, eblime.fit(masks, scores, method=sure).mean.round(2)
-    ('partial', array([ 1.95, -1.  ]))
+    >>> sure.name, eblime.fit(masks, scores, method=sure).mean.round(2)
+    ('BayLIME (partial prior)', array([ 1.95, -1.  ]))
     """
 
-    mode: Literal["non-informative", "partial", "full"] | None = None
     prior_mean: Numbers = 0.0
     prior_precision: Numbers | None = None
     noise_precision: float | None = None
@@ -87,24 +84,26 @@ class BayLIME:
         """Read the prior, and refuse settings that contradict each other."""
         if prior is not None:
             self._read(prior)
-        if self.noise_precision is not None:
-            check_number("noise_precision", self.noise_precision)
         object.__setattr__(self, "prior_mean", _numbers("prior_mean", self.prior_mean))
         if self.prior_precision is not None:
             precision = _numbers("prior_precision", self.prior_precision)
             if not (np.asarray(precision) > 0).all():
                 raise ValueError(f"`prior_precision` must be > 0; got {precision!r:.80}.")
             object.__setattr__(self, "prior_precision", precision)
-        if self.mode is None:
-            known = "partial" if self.noise_precision is None else "full"
-            mode = "non-informative" if self.prior_precision is None else known
-            object.__setattr__(self, "mode", mode)
-        self._check_mode()
+        elif self.noise_precision is not None or np.any(np.asarray(self.prior_mean) != 0):
+            raise ValueError(
+                "`prior_mean` and `noise_precision` need `prior_precision`: how certain the prior "
+                "is; got None."
+            )
+        if self.noise_precision is not None:
+            check_number("noise_precision", self.noise_precision)
 
     @property
     def name(self) -> str:
         """The method's name in tables and reports."""
-        return f"BayLIME ({self.mode} prior)" if self.mode != "non-informative" else "BayLIME"
+        if self.prior_precision is None:
+            return "BayLIME"
+        return f"BayLIME ({'partial' if self.noise_precision is None else 'full'} prior)"
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
@@ -117,13 +116,12 @@ class BayLIME:
         if given:
             precision = _for_features("prior_precision", self.prior_precision, p)
             scales = 1 / np.sqrt(precision) / unit
-        mean, cov, found = self._moments(scaled, centre, scales, unit)
+        mean, cov, (alpha, lam) = self._moments(scaled, centre, scales, unit)
         if not given and is_constant(answers.scores[answers.weights > 0]):  # nothing to explain
             mean, cov = np.zeros(p), np.zeros((p, p))
-        ratio = found.prior / found.noise
-        extras: dict[str, ScalarLaw] = {"sigma2": PointValue(value=unit**2 / found.noise)}
+        extras: dict[str, ScalarLaw] = {"sigma2": PointValue(value=unit**2 / alpha)}
         if not given:
-            extras["lam"] = PointValue(value=ratio)
+            extras["lam"] = PointValue(value=lam / alpha)
         law = normal_law(centre + scales * mean, cov * np.outer(scales, scales))
         posterior = Posterior.from_law(
             replace(law, unit=unit),
@@ -132,7 +130,7 @@ class BayLIME:
             estimand=f"{LINEAR_FIT}free intercept",
             extras=extras,
         )
-        errors = partial(_errors, centre, scales, ratio)
+        errors = partial(_errors, centre, scales, lam / alpha)
         [problem] = regress([answers], flat=True)
         return with_population(
             replace(posterior, held_out=held_out(scaled, errors)), problem, finite=False
@@ -140,19 +138,25 @@ class BayLIME:
 
     def _moments(
         self, answers: Answers, centre: FloatArray, scales: FloatArray, unit: float
-    ) -> tuple[FloatArray, FloatArray, Precisions]:
+    ) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
         """Mean and covariance of the scaled importances, and the precisions behind them.
 
-        The scores are in units of `unit`.
+        The scores are in units of `unit`. The variance is summed from positive terms: as the
+        prior's less what the answers take away, it would keep no digits where the prior is weak.
         """
         spectrum = decompose(answers.masks * scales, answers.weights, flat=True)
         response = respond(spectrum, answers.scores - answers.masks @ centre, standardize=False)
         if self.noise_precision is not None:
-            found = Precisions(noise=float(self.noise_precision) * unit**2, prior=1.0)
+            alpha, lam = float(self.noise_precision) * unit**2, 1.0
         else:
             known = 1.0 if self.prior_precision is not None else None
-            found = fit_precisions(spectrum, response, prior=known)
-        return *normal_moments(spectrum, response, found), found
+            alpha, lam = fit_precisions(spectrum, response, prior=known)
+        basis, d = spectrum.basis, spectrum.d
+        mean = basis @ (alpha * np.sqrt(d) * response.k / (lam + alpha * d))
+        cov = (basis / (lam + alpha * d)) @ basis.T
+        if len(d) < len(basis):  # directions that the masks do not reach keep the prior
+            cov += (np.eye(len(basis)) - basis @ basis.T) / lam
+        return mean, cov, (alpha, lam)
 
     def _read(self, prior: Any) -> None:
         """Take the numbers of an explanation or a posterior."""
@@ -173,20 +177,6 @@ class BayLIME:
         if not (posterior.sd > 0).all():
             raise ValueError("`prior` must have a spread in every feature to be a prior law.")
         object.__setattr__(self, "prior_precision", tuple(map(float, posterior.sd**-2)))
-
-    def _check_mode(self) -> None:
-        """Refuse settings that the mode needs and does not have, or has and does not use."""
-        check_choice("mode", self.mode, MODES)
-        needs = self.mode != "non-informative"
-        for setting, wanted in (
-            ("prior_precision", needs),
-            ("noise_precision", self.mode == "full"),
-        ):
-            if wanted != (getattr(self, setting) is not None):
-                verb = "needs" if wanted else "does not use"
-                raise ValueError(f"`mode={self.mode!r}` {verb} `{setting}`.")
-        if not needs and np.any(np.asarray(self.prior_mean) != 0):
-            raise ValueError("`prior_mean` needs `prior_precision`: how certain it is.")
 
 
 def _errors(centre: FloatArray, scales: FloatArray, lam: float, answers: Answers) -> FloatArray:
@@ -213,16 +203,10 @@ def _for_features(name: str, value: Any, p: int) -> FloatArray:
     return np.full(p, float(array)) if array.ndim == 0 else array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Precisions:
-    """The precisions that a regression was fitted with."""
-
-    noise: float  # alpha, at weight one
-    prior: float  # lambda, a common factor of the precisions of the importances
-
-
-def fit_precisions(spectrum: Spectrum, response: Response, *, prior: float | None) -> Precisions:
-    """Precisions that maximise the evidence, by MacKay's fixed point; scores as they are.
+def fit_precisions(
+    spectrum: Spectrum, response: Response, *, prior: float | None
+) -> tuple[float, float]:
+    """Precisions of the noise and of the importances that maximise the evidence (MacKay).
 
     Parameters
     ----------
@@ -252,21 +236,4 @@ def fit_precisions(spectrum: Spectrum, response: Response, *, prior: float | Non
             lam = (gamma + 2 * _WEAK) / (size + rate)
         if np.allclose((alpha, lam), before, rtol=_CLOSE, atol=0.0):
             break
-    return Precisions(noise=alpha, prior=lam)
-
-
-def normal_moments(
-    spectrum: Spectrum, response: Response, precisions: Precisions
-) -> tuple[FloatArray, FloatArray]:
-    """Mean (p,) and covariance (p, p) of the scaled importances.
-
-    The variance is summed from positive terms. As the prior's less what the answers take away, it
-    would keep no digits where the prior is weak.
-    """
-    basis, d = spectrum.basis, spectrum.d
-    alpha, lam = precisions.noise, precisions.prior
-    mean = basis @ (alpha * np.sqrt(d) * response.k / (lam + alpha * d))
-    cov = (basis / (lam + alpha * d)) @ basis.T
-    if len(d) < len(basis):  # directions that the masks do not reach keep the prior
-        cov += (np.eye(len(basis)) - basis @ basis.T) / lam
-    return mean, cov
+    return alpha, lam
