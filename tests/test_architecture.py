@@ -30,7 +30,7 @@ ALLOWED = {
     "_checks": {"_types", "numpy"},
     "_digest": {"numpy"},
     "_field_checks": {"numpy"},
-    "_pandas": {"pandas"},
+    "_pandas": {"_lazy", "pandas"},
     "_progress": {"tqdm"},
     "_table": {"_text", "_types", "numpy"},
     "_threads": {"scipy", "threadpoolctl"},

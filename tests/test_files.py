@@ -47,12 +47,10 @@ def test_an_error_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_missing_folder_is_named(tmp_path):
+def test_a_path_in_a_missing_folder_is_named(tmp_path):
     """Not the temporary file in it."""
-    with pytest.raises(OSError, match="There is no such folder") as raised:
+    with pytest.raises(FileNotFoundError, match="nowhere/a'"):
         write_whole(tmp_path / "nowhere" / "a", b"")
-
-    assert raised.value.filename == str(tmp_path / "nowhere")
 
 
 def test_a_path_below_a_file_is_named(tmp_path):
@@ -67,5 +65,5 @@ def test_a_path_below_a_file_is_named(tmp_path):
 def test_a_folder_is_not_replaced(tmp_path):
     """The error names it, and not a temporary file."""
     (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError, match=r"It must be a file; there is a folder: .*folder'"):
+    with pytest.raises(IsADirectoryError, match="folder'"):
         write_whole(tmp_path / "folder", b"content")

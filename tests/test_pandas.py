@@ -32,7 +32,9 @@ def test_a_missing_pandas_names_the_extra(monkeypatch, frame):
     """Whatever makes the frame."""
     monkeypatch.setitem(sys.modules, "pandas", None)
 
-    with pytest.raises(ImportError, match=r"needs pandas: pip install 'eblime\[frame\]'"):
+    with pytest.raises(
+        ImportError, match=r"pandas is not installed: pip install 'eblime\[frame\]'"
+    ):
         frame()
 
 

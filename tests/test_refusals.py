@@ -130,9 +130,8 @@ def test_a_missing_folder_is_named(tmp_path):
     e = eblime.TextExplainer(lambda texts: [len(text) for text in texts]).explain(TEXT)
     missing = tmp_path / "missing"
 
-    with pytest.raises(FileNotFoundError, match="There is no such folder") as caught:
+    with pytest.raises(FileNotFoundError, match=r"missing/e\.eblime'"):
         e.save(missing / "e.eblime")
-    assert caught.value.filename == str(missing)
 
 
 @pytest.mark.skipif(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eblime._lazy import import_extra
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -25,8 +27,4 @@ def __getattr__(name: str) -> Any:
     """The package pandas, for `pd`."""
     if name != "pd":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
-    return pandas
+    return import_extra("pandas", "frame")

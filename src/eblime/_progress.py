@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 Progress = bool | Callable[[int, int], object] | None
 _DELAY = 1.0  # seconds before a bar appears that was not asked for
@@ -28,29 +28,25 @@ def progress_reporter(
     """
     # a service may have no standard error, or have closed it
     can_draw = sys.stderr is not None and not getattr(sys.stderr, "closed", False)
-    if can_draw and (progress is True or (progress is None and sys.stderr.isatty())):
-        from tqdm import tqdm
+    asked, bar = progress is True, None
+    with ExitStack() as stack:
+        if can_draw and (asked or (progress is None and sys.stderr.isatty())):
+            from tqdm import tqdm
 
-        asked = progress is True
-        delay = 0.0 if asked else _DELAY
-        with tqdm(total=total, unit=unit, desc=what, delay=delay, leave=asked) as bar:
+            delay = 0.0 if asked else _DELAY
+            drawn = tqdm(total=total, unit=unit, desc=what, delay=delay, leave=asked)
+            bar = stack.enter_context(drawn)
+        known = total
 
-            def report(done: int, failed: int = 0, total: int | None = None) -> None:
-                if total is not None:
-                    bar.total = total
+        def report(done: int, failed: int = 0, total: int | None = None) -> None:
+            nonlocal known
+            known = known if total is None else total
+            if callable(progress):
+                progress(done, known)
+            if bar is not None:
+                bar.total = known
                 if failed:
                     bar.set_postfix(failed=failed, refresh=False)
                 bar.update(done - bar.n)
 
-            yield report
-    elif callable(progress):
-        known = total
-
-        def tell(done: int, failed: int = 0, total: int | None = None) -> None:
-            nonlocal known
-            known = known if total is None else total
-            progress(done, known)
-
-        yield tell
-    else:
-        yield lambda done, failed=0, total=None: None
+        yield report

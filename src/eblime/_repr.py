@@ -69,8 +69,8 @@ def short_repr(value: Any) -> str:
         )
         if not same:
             is_model = entry.name == "model" and not isinstance(found, str)
-            show = _model_name if is_model else brief_repr
-            parts.append(f"{entry.name}={show(found)}")
+            shown = _model_name(found) if is_model else _brief_repr(found)
+            parts.append(f"{entry.name}={getattr(found, '__name__', shown)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 
 
@@ -83,14 +83,11 @@ def _model_name(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def brief_repr(value: Any) -> str:
+def _brief_repr(value: Any) -> str:
     """A setting in a few characters."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
         return f"<{type(value).__name__} {' x '.join(map(str, shape))}>"
-    name = getattr(value, "__name__", None)
-    if callable(value) and name is not None:
-        return str(name)
     text = stable_repr(value)
     if len(text) <= _LONGEST:
         return text

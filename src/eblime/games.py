@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from eblime._checks import check_coalitions, check_count
+from eblime._checks import as_floats, check_coalitions, check_count, check_names
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.engine.drive import answer
@@ -58,11 +58,6 @@ class Game:
         keys = _keys(masks)
         unknown = {key: k for k, key in enumerate(keys) if key not in self.known}
         rows = sorted(unknown.values())
-        if rows and self.ask is None:
-            raise ValueError(
-                f"The value of the coalition {np.flatnonzero(masks[rows[0]]).tolist()} is not "
-                f"stored; {len(self.known)} of 2^{self.n_players} are."
-            )
         if rows and self.ask is not None:
             reply = self.ask(masks[rows], self.opening)
             self.calls += reply.calls
@@ -147,18 +142,13 @@ def game(
     return Game(players=subject.scene.features, ask=ask)
 
 
-def stored_game(
-    source: ArrayLike | Mapping[tuple[int, ...], float],
-    *,
-    players: Sequence[str] | None = None,
-) -> Game:
+def stored_game(values: ArrayLike, *, players: Sequence[str] | None = None) -> Game:
     """A game from stored values, which serves as a model.
 
     Parameters
     ----------
-    source
-        The values of all 2^p coalitions in counting order, the first player the lowest bit; or a
-        dictionary from coalitions, tuples of players' numbers, to values.
+    values
+        The values of all 2^p coalitions in counting order, the first player the lowest bit.
     players
         Names of the players; None takes numbers.
 
@@ -175,53 +165,25 @@ def stored_game(
     >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean.round(3)
     array([0.5, 0.5, 0. ])
     """
-    count = None if players is None else len(players)
-    if not isinstance(source, Mapping):
-        source, count = _numbered(np.asarray(source, dtype=np.float64)), None
-    masks = _masks(list(source), count)
-    values = np.array([*source.values()], dtype=np.float64)
-    p = masks.shape[1]
-    named = [f"player {j}" for j in range(p)] if players is None else players
-    if len(named) != p:
-        raise ValueError(f"`players` must name each of the {p} players; got {named!r:.60}.")
-    if not np.isfinite(values).all():
-        raise ValueError("`source` must have finite values; got NaN or infinity.")
-    table = dict(zip(_keys(masks), values.tolist(), strict=True))
-    if len(table) < len(masks):
-        raise ValueError("`source` must have each coalition once; got one of them twice.")
-    return Game(players=tuple(map(str, named)), known=table)
+    table = as_floats("values", values)
+    p = table.size.bit_length() - 1
+    if p < 1 or table.shape != (2**p,) or not np.isfinite(table).all():
+        raise ValueError(
+            f"`values` must be 2^p finite numbers, one for each coalition; got shape {table.shape}."
+        )
+    masks = np.arange(2**p)[:, None] >> np.arange(p) & 1
+    return Game(
+        players=_numbered(p) if players is None else check_names("players", players, p),
+        known=dict(zip(_keys(masks), table.tolist(), strict=True)),
+    )
 
 
-def _keys(masks: FloatArray) -> list[bytes]:
+def _keys(masks: NDArray[Any]) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
 
 
-def _numbered(values: FloatArray) -> dict[tuple[int, ...], float]:
-    """All coalitions in counting order, with their values."""
-    p = values.size.bit_length() - 1
-    if values.ndim != 1 or p < 1 or values.size != 2**p:
-        raise ValueError(
-            f"`source` must have 2^p values, one for each coalition; got shape {values.shape}."
-        )
-    return {tuple(j for j in range(p) if k >> j & 1): value for k, value in enumerate(values)}
-
-
-def _masks(coalitions: Sequence[Any], p: int | None) -> FloatArray:
-    """Masks of coalitions; without a number of players it is the largest plus one."""
-    for coalition in coalitions:
-        if not isinstance(coalition, (tuple, frozenset)):
-            raise TypeError(f"`source` must have tuples as coalitions; got {coalition!r:.60}.")
-    every = [player for coalition in coalitions for player in coalition]
-    size = max(every, default=-1) + 1 if p is None else p
-    if not size or not all(0 <= player < size for player in every):
-        raise ValueError(
-            f"`source` must have coalitions of players 0 to {max(size - 1, 0)}; got numbers from "
-            f"{min(every, default=0)} to {max(every, default=-1)}."
-        )
-    masks = np.zeros((len(coalitions), size))
-    for row, coalition in enumerate(coalitions):
-        masks[row, list(coalition)] = 1
-    return masks
+def _numbered(p: int) -> list[str]:
+    return [f"player {j}" for j in range(p)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +216,7 @@ def read_players(x: Any) -> PlayersScene:
     found = getattr(x, "players", x)
     if isinstance(found, (int, np.integer)):
         check_count("x", found)  # type: ignore[arg-type]  # NumPy integers are checked too
-        found = [f"player {j}" for j in range(found)]
+        found = _numbered(int(found))
     if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
         raise TypeError(
             "`x` must be a game with `players`, the names of the players, or their number; got "

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import import_module, metadata
+from importlib import metadata
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def find(kind: str, name: object) -> Any:
         if name in _ADDED[kind]:
             return _ADDED[kind][name]
         if name in _BUILT_IN[kind]:
-            return _import(_BUILT_IN[kind][name])
+            return resolve_name(_BUILT_IN[kind][name])
         if name in _entry_points(kind):
             return _entry_points(kind)[name].load()
     listed = ", ".join(map(repr, names(kind)))
@@ -199,7 +200,7 @@ def resolve(found: Any) -> Any:
     >>> registry.resolve("eblime:LIME").__name__
     'LIME'
     """
-    return _import(found) if isinstance(found, str) else found
+    return resolve_name(found) if isinstance(found, str) else found
 
 
 def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any | None:
@@ -212,15 +213,6 @@ def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any
     'text_view'
     """
     return resolve(getattr(domain, part)) or get(f"{part}s", domain.name)
-
-
-@lru_cache(maxsize=1024)
-def _import(path: str) -> Any:
-    module, _, name = path.partition(":")
-    found: Any = import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
 
 
 @lru_cache(maxsize=8)
