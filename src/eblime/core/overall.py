@@ -280,7 +280,7 @@ def _sample_shares(rng: np.random.Generator, fits: _Fits) -> FloatArray:
     prior = rng.gamma(fits.prior[:, None], size=(n, _DRAWS, k)).astype(np.float32)
     weight = rng.gamma(fits.weight[:, None], size=(n, _DRAWS, fits.weight.shape[1]))
     weight, back = weight.astype(np.float32), fits.likelihood.transpose(0, 2, 1)
-    share = np.repeat(fits.prior[:, None], _DRAWS, axis=1).astype(np.float32)
+    share: FloatArray = np.repeat(fits.prior[:, None], _DRAWS, axis=1).astype(np.float32)
     for _ in range(_ROUNDS):
         ratio = weight / np.maximum(share @ fits.likelihood, _LEAST)
         share = share * (ratio @ back) + prior
