@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -217,15 +217,12 @@ def read_players(x: Any) -> PlayersScene:
     if isinstance(found, (int, np.integer)):
         check_count("x", found)  # type: ignore[arg-type]  # NumPy integers are checked too
         found = _numbered(int(found))
-    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+    if not isinstance(found, (list, tuple)) or not found:
         raise TypeError(
-            "`x` must be a game with `players`, the names of the players, or their number; got "
+            "`x` must be a game with `players`, a list of their names, or their number; got "
             f"{x!r:.60}."
         )
-    features = tuple(str(name) for name in found)
-    if not features:
-        raise ValueError("`x` must have at least one player.")
-    return PlayersScene(features=features)
+    return PlayersScene(features=tuple(map(str, found)))
 
 
 PLAYERS = Domain(
