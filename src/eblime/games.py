@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eblime._checks import as_floats, check_coalitions, check_count, check_names
+from eblime._checks import as_floats, check_count, check_names
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.engine.drive import answer
@@ -54,7 +54,12 @@ class Game:
 
     def __call__(self, coalitions: ArrayLike) -> FloatArray:
         """Scores of coalitions, (n, p) or one of (p,); only those not yet known are asked."""
-        masks = check_coalitions(coalitions, self.n_players)
+        masks = np.atleast_2d(as_floats("coalitions", coalitions))
+        if masks.shape[1:] != (self.n_players,) or not np.isin(masks, (0, 1)).all():
+            raise ValueError(
+                f"`coalitions` must be True or False with shape (n, {self.n_players}); got shape "
+                f"{masks.shape}."
+            )
         keys = _keys(masks)
         unknown = {key: k for k, key in enumerate(keys) if key not in self.known}
         rows = sorted(unknown.values())
