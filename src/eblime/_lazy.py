@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -37,9 +38,19 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     return find, lambda: sorted(homes), [name for name in homes if homes[name] != package]
 
 
-def import_extra(name: str, extra: str) -> Any:
-    """Import a package, or say which extra of eblime has it."""
+def import_extra(name: str, extra: str, *, safe_since: str = "") -> Any:
+    """Import a package, or say which extra of eblime has it; unsafe versions are refused."""
     try:
-        return import_module(name)
+        found = import_module(name)
     except ImportError as error:
         raise ImportError(f"{name} is not installed: pip install 'eblime[{extra}]'.") from error
+    if safe_since and _numbers(found.__version__) < _numbers(safe_since):
+        raise ImportError(
+            f"{name} must be {safe_since} or later, as a file can make earlier versions run code; "
+            f"got {found.__version__}: pip install -U 'eblime[{extra}]'."
+        )
+    return found
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]

@@ -253,7 +253,7 @@ def test_a_large_value_in_many_rows_is_refused(run):
 def test_an_old_pyarrow_is_refused(run, monkeypatch):
     """Before version 14.0.1, reading a file could run code from it."""
     monkeypatch.setattr("pyarrow.__version__", "14.0.0")
-    with pytest.raises(ImportError, match=r"Runs need pyarrow 14\.0\.1 or later, .* got 14\.0\.0"):
+    with pytest.raises(ImportError, match=r"pyarrow must be 14\.0\.1 or later, .* got 14\.0\.0"):
         eblime.open_run(run).frame()
     monkeypatch.setattr("pyarrow.__version__", "14.0.1")
 

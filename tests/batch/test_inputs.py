@@ -242,7 +242,6 @@ def test_photos_of_a_folder(tmp_path, rng):
 
     assert run.frame()["name"].unique().tolist() == ["b.png", "more/a.PNG"]
     assert run.failures()["name"].tolist() == ["c.jpg"]
-    assert "c.jpg" in (tmp_path / "r" / "failures.csv").read_text()
     assert run.settings["part_size"] == 8
 
 
@@ -335,22 +334,15 @@ def test_circular_links_do_not_stop_a_run(tmp_path):
     assert run.frame()["name"].unique().tolist() == ["a.txt", "linked/b.txt"]
 
 
-def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
-    """File names and messages may come from others; numbers are unchanged."""
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    for name in ("=1+1.txt", "+a.txt", "-b.txt", "@c.txt", "plain=d.txt"):
-        (folder / name).write_bytes(b"\xff")
-    explainer = eblime.TextExplainer(lambda texts: [0.5 for text in texts])
-    run = eblime.explain_many(explainer, folder, tmp_path / "r")
-    table = pd.read_csv(tmp_path / "r" / "failures.csv")
-
-    assert run.failures()["name"].tolist() == sorted(path.name for path in folder.iterdir())
-    assert table["name"].tolist() == ["'+a.txt", "'-b.txt", "'=1+1.txt", "'@c.txt", "plain=d.txt"]
-    mixed = pd.DataFrame({"x": ["\tcmd", "\rcmd", "a", None], "y": [-1.5, 2, 3, 4]})
+def test_no_cell_of_a_csv_file_is_a_formula():
+    """Names and messages may come from others; numbers are unchanged."""
+    cells = ["=1+1", "+a", "-b", "@c", "\tcmd", "\rcmd", "plain=d", None]
+    mixed = pd.DataFrame({"x": cells, "y": range(-1, 7)})
     found = pd.read_csv(io.StringIO(csv_text(mixed)), keep_default_na=False)
-    assert found["x"].tolist() == ["'\tcmd", "'\rcmd", "a", ""]
-    assert found["y"].tolist() == [-1.5, 2, 3, 4]
+
+    quoted = ["'=1+1", "'+a", "'-b", "'@c", "'\tcmd", "'\rcmd", "plain=d", ""]
+    assert found["x"].tolist() == quoted
+    assert found["y"].tolist() == [*range(-1, 7)]
 
 
 def test_a_sparse_matrix_is_converted_once():

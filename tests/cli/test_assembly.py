@@ -49,7 +49,7 @@ def test_an_old_skops_is_refused(tmp_path, monkeypatch, version):
     path.touch()
     monkeypatch.setattr(skops, "__version__", version)
 
-    with pytest.raises(ImportError, match=r"needs skops 0\.12 or newer"):
+    with pytest.raises(ImportError, match=r"skops must be 0\.12 or later"):
         load_model(str(path))
 
 

@@ -46,8 +46,7 @@ _MOST_INPUTS = 1 << 53
 _MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer
 _CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": index}
 _TEMPORARY = (
-    *(".manifest.json.*.tmp", ".failures.csv.*.tmp", ".part-*.tmp"),
-    *("explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
+    *(".manifest.json.*.tmp", ".part-*.tmp", "explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
 )
 DETAILS = {  # columns of `Explanation.details` that runs store; null where a domain has none
     "value": "string",
@@ -231,13 +230,9 @@ def rows_of_input(
     """The rows of an input: one per target and feature of its explanations, or one for an error."""
     own = {"input": number, "name": name}
     if isinstance(found, BaseException):
-        return [own | {"error": _message(found)}]
+        text = " ".join(str(found).split()) or "no message"
+        return [own | {"error": printable(f"{type(found).__name__}: {text}")}]
     return [own | _columns(e) | e.posterior.columns(prob) | _least_squares(e) for e in found]
-
-
-def _message(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or "no message"
-    return printable(f"{type(error).__name__}: {text}")
 
 
 def _columns(explanation: Explanation) -> dict[str, Any]:
@@ -400,20 +395,22 @@ def map_parts(function: Callable[[str], Result], files: Iterable[str]) -> Iterat
         yield from map_ahead(pool, _READERS, function, files)
 
 
-def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:
-    """Finished parts among `count`, and how many inputs failed in each; damaged ones are deleted.
+def done_parts(folder: Location, run: str, count: int, *, retry: bool) -> dict[int, int]:
+    """Finished parts among `count`, and how many inputs failed in each.
 
-    Every file is read and compared with its checksum.
+    Every file is read and compared with its checksum. Damaged parts are deleted and, with `retry`,
+    those with failed inputs.
     """
     files = {part: name for part, name in part_files(folder).items() if part < count}
 
     def count_failed(name: str) -> int | None:
-        try:
+        with suppress(DamagedFileError):
             error = read_table(folder, run, name, ["error"]).column("error")
-        except DamagedFileError:
-            (folder / name).remove()
-            return None
-        return len(error) - int(error.null_count)
+            failed = len(error) - int(error.null_count)
+            if not (retry and failed):
+                return failed
+        (folder / name).remove()
+        return None
 
     counts = zip(files, map_parts(count_failed, files.values()), strict=True)
     return {part: failed for part, failed in counts if failed is not None}

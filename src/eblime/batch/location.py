@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from eblime._files import write_whole
+from eblime._lazy import import_extra
 
 _KINDS = {"File": "file", "Directory": "folder"}
 
@@ -204,17 +205,8 @@ def _files(folder: Path, *, recursive: bool) -> Iterator[tuple[str, int]]:
 
 def arrow() -> tuple[Any, Any]:
     """The package pyarrow and its module for Parquet files."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Runs need pyarrow: pip install 'eblime[batch]'.") from error
-    if [int(number) for number in re.findall(r"\d+", pa.__version__)[:3]] < [14, 0, 1]:
-        raise ImportError(
-            f"Runs need pyarrow 14.0.1 or later, as earlier ones may run code from a file; got "
-            f"{pa.__version__}: pip install 'eblime[batch]'."
-        )
-    return pa, pq
+    pa = import_extra("pyarrow", "batch", safe_since="14.0.1")
+    return pa, import_module("pyarrow.parquet")
 
 
 @lru_cache(maxsize=8)

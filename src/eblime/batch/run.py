@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from itertools import chain
 from math import isqrt
 from typing import Any
 
@@ -14,13 +13,11 @@ import numpy as np
 
 from eblime._checks import check_count, check_level, check_number
 from eblime._progress import Progress, check_progress, progress_reporter
-from eblime._text import csv_text
 from eblime.batch.folder import (
     check_manifest,
     count_failures,
     done_parts,
     part_count,
-    part_files,
     part_numbers,
     read_manifest,
     refuse_links,
@@ -130,8 +127,7 @@ def explain_many(
         make_explainer(explainer)
     pool = workers if isinstance(workers, Workers) else Workers(workers)
     pool.check()
-    if not (isinstance(seed, (int, np.integer)) and seed >= 0):
-        raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
+    check_count("seed", seed, minimum=0)
     if part_size is not None:
         check_count("part_size", part_size)
     if max_failures is not None:
@@ -170,17 +166,14 @@ def explain_many(
         size = part_size or _part_size(folder, stored)
         settings |= {"count": len(stored), "inputs": stored.fingerprint, "part_size": size}
         run, settings = check_manifest(folder, settings, new_inputs=retry)
-        done, files = done_parts(folder, run, part_count(settings)), part_files(folder)
-        for part in [part for part, failed in done.items() if retry and failed]:
-            (folder / files.pop(part)).remove()
-            del done[part]
+        done = done_parts(folder, run, part_count(settings), retry=retry)
         job = Job(
             explainer=explainer,
             inputs=stored,
             settings=settings,
             folder=folder,
             run=run,
-            resumed=bool(files),
+            resumed=bool(done),
             until=rule,
         )
         return _finish(job, done, pool, max_failures, progress)
@@ -201,31 +194,29 @@ def _finish(
         failed = sum(done.values())
         finished = sum(len(part_numbers(job.settings, part)) for part in done)
         todo = [part for part in range(part_count(job.settings)) if part not in done]
+
+        def report() -> None:
+            show(finished, failed)
+            if max_failures is not None and failed > max_failures:
+                raise RuntimeError(
+                    f"{failed} inputs have failed, more than the {max_failures} allowed; "
+                    f"eblime.open_run({str(job.folder)!r}).failures() lists them. Use "
+                    "retry=True (--retry) to try them again."
+                )
+
+        report()
         try:
             with closing(do_parts(job, todo, workers)) as results:
-                for result in chain([None], results):  # first without any
-                    if result is not None:
-                        part, rows, about = result
-                        if not (job.resumed or finished):
-                            write_manifest(job.folder, job.run, {**job.settings, **about})
-                        write_part(job.folder, job.run, part, rows)
-                        finished += len(part_numbers(job.settings, part))
-                        failed += count_failures(rows)
-                    show(finished, failed)
-                    if max_failures is not None and failed > max_failures:
-                        raise RuntimeError(
-                            f"{failed} inputs have failed, more than the {max_failures} allowed; "
-                            f"eblime.open_run({str(job.folder)!r}).failures() lists them. Use "
-                            "retry=True (--retry) to try them again."
-                        )
+                for part, rows, about in results:
+                    if not (job.resumed or finished):
+                        write_manifest(job.folder, job.run, {**job.settings, **about})
+                    write_part(job.folder, job.run, part, rows)
+                    finished += len(part_numbers(job.settings, part))
+                    failed += count_failures(rows)
+                    report()
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)
-    run, log = Run(location=job.folder), job.folder / "failures.csv"
-    if failed:
-        log.write(csv_text(run.failures()).encode())
-    else:  # of an earlier call
-        log.remove()
-    return run
+    return Run(location=job.folder)
 
 
 def _part_size(folder: Location, inputs: Inputs) -> int:

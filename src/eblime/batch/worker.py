@@ -204,10 +204,7 @@ def _compare_model(worker: Worker) -> None:
     files = [*part_files(job.folder).values()]
     answers, certain = [], None not in (job.settings["model"], worker.about["model"])
     for name in dict.fromkeys([*files[:1], *files[-1:]]):
-        try:
-            table = read_table(job.folder, job.run, name).to_pandas(use_threads=False)
-        except (OSError, ValueError):  # a damaged part is done again
-            continue
+        table = read_table(job.folder, job.run, name).to_pandas(use_threads=False)
         good = table[table["error"].isna()]
         first = good[good["input"] == good["input"].min()]
         size = float((first["mean"].abs() + 0.1 * first["prediction"].abs()).max())

@@ -69,16 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
-        say(f"Error: {_message(error, words)}", error=True)
+        say(f"Error: {error_line(error, words)}", error=True)
         sys.exit(2)
-
-
-def _message(error: Exception, words: Sequence[str]) -> str:
-    """An error on one line; the parser's own with the help to look at."""
-    if not isinstance(error, click.UsageError):
-        return error_line(error, words)
-    path = error.ctx.command_path if error.ctx else "eblime"
-    return f"{' '.join(error.format_message().split()).rstrip('.')}. See {path} --help."
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -60,7 +59,6 @@ def model_settings(command: Command, values: Mapping[str, Any]) -> dict[str, Any
 
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
-_SKOPS = (0, 12)  # earlier versions can be deceived about the types in a file
 _METRICS = (
     "BrayCurtis Canberra Chebyshev Dice Euclidean Hamming Haversine Jaccard Mahalanobis Manhattan "
     "Minkowski RogersTanimoto RussellRao SEuclidean SokalMichener SokalSneath"
@@ -199,12 +197,8 @@ NORMALISATIONS = tuple(_SCALINGS)
 
 def _read_skops(path: Path, trust: bool) -> Any:
     """Load a skops file; types that may do more than hold data need trust."""
-    skops, io = import_extra("skops", "sklearn"), import_extra("skops.io", "sklearn")
-    if tuple(int(part) for part in re.findall(r"\d+", skops.__version__)[:2]) < _SKOPS:
-        raise ImportError(
-            f"A .skops model needs skops 0.12 or newer; got {skops.__version__}, which can be "
-            "deceived about the types in a file: pip install -U skops."
-        )
+    import_extra("skops", "sklearn", safe_since="0.12")  # earlier ones mistake types in a file
+    io = importlib.import_module("skops.io")
     try:
         asked = io.get_untrusted_types(file=path)
     except Exception as error:

@@ -38,6 +38,7 @@ from eblime.cli.options import (
     option_of,
     own_values,
     settings_of,
+    used_by,
 )
 from eblime.cli.output import say, show_page
 from eblime.domains.record import Command, Domain, Item, Option
@@ -307,7 +308,6 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     say(f"{about['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
     if failed:
         say(f"Most frequent error: {failures['error'].mode()[0]}")
-        say(f"All errors: {run.location / 'failures.csv'}")
         say(f"Try them again: {recipe.resume_command(folder, '--retry')}")
     say(f"The run is in {folder}.")
     page = run.location / "report.html"
@@ -336,23 +336,16 @@ def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
         show_page(page)
 
 
+_PAGES = "How many saved explanations get a page. Default: all; of more than 1000 rows none."
 REPORT = OptionCommand(
     "report",
     _report,
     {"run": "Folder of the run."},
     [
-        Option(
-            "html",
-            "File of the page. Default: report.html in the run.",
-            type=Path,
-            used_by="result",
-        ),
-        Option(
-            "pages",
-            "How many saved explanations get a page. Default: all; of more than 1000 rows none.",
-            type=int,
-            minimum=0,
-            used_by="result",
+        *used_by(
+            "result",
+            Option("html", "File of the page. Default: report.html in the run.", type=Path),
+            Option("pages", _PAGES, type=int, minimum=0),
         ),
         OPEN,
     ],

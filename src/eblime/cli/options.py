@@ -287,6 +287,9 @@ def error_line(error: BaseException, words: Sequence[str]) -> str:
     `words` is the command line, which says whose options to name.
     """
     message = str(error)
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "eblime"
+        message = f"{error.format_message().rstrip('.')}. See {path} --help."
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         message = f"{error.strerror}: {str(error.filename)!r}."  # without "[Errno 2]"
     options = [*_ALL, Option("kind", "")]
