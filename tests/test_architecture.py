@@ -32,7 +32,7 @@ ALLOWED = {
     "_field_checks": {"numpy"},
     "_pandas": {"_lazy", "pandas"},
     "_progress": {"tqdm"},
-    "_table": {"_text", "_types", "numpy"},
+    "_table": {"_checks", "_text", "_types", "numpy"},
     "_threads": {"scipy", "threadpoolctl"},
     "_warn": set(),
     "protocols": {"_types", "numpy"},

@@ -137,17 +137,6 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
         raise ValueError(f"`{name}` must be one of {words}; got {value!r}.")
 
 
-def check_coalitions(coalitions: ArrayLike, p: int) -> FloatArray:
-    """Coalitions as masks of zeros and ones, (n, p); a single one may be given as (p,)."""
-    found = as_floats("coalitions", coalitions)
-    masks = found[None] if found.ndim == 1 else found
-    if masks.ndim != 2 or masks.shape[1] != p or not np.isin(masks, (0, 1)).all():
-        raise ValueError(
-            f"`coalitions` must be True or False with shape (n, {p}); got shape {found.shape}."
-        )
-    return masks
-
-
 def _check_range(name: str, array: FloatArray, *, smallest: float = 0.0) -> None:
     """Refuse NaN, infinities and numbers that would overflow, naming the row of the first one.
 

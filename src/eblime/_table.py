@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eblime._checks import check_count, check_level
 from eblime._text import count_noun, printable, width
 from eblime._types import FloatArray
 
@@ -23,12 +24,14 @@ def importance_table(
     noun: str = "feature",
 ) -> str:
     """The `top` features by absolute mean, in aligned columns; means only for a point estimate."""
+    level = check_level("prob", prob)
+    check_count("top", top)
     mean, order = post.mean, post.order()[:top]
-    found = post.select(order).columns(prob)
+    found = post.select(order).columns(level)
     labels = [f"{noun} {j}" if names is None else names[j] for j in order]
     head, columns = [noun, "mean"], [mean[order]]
     if found:
-        head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
+        head += ["sd", f"{level * 100:g}% low", "high", "P(>0)"]
         columns += [found[name] for name in ("sd", "low", "high")]
     digits = decimals(columns)
     cells = [list(map(printable, labels))]

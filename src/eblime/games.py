@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eblime._checks import as_floats, check_coalitions, check_count, check_names
+from eblime._checks import as_floats, check_count, check_names
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.engine.drive import answer
@@ -54,7 +54,12 @@ class Game:
 
     def __call__(self, coalitions: ArrayLike) -> FloatArray:
         """Scores of coalitions, (n, p) or one of (p,); only those not yet known are asked."""
-        masks = check_coalitions(coalitions, self.n_players)
+        masks = np.atleast_2d(as_floats("coalitions", coalitions))
+        if masks.shape[1:] != (self.n_players,) or not np.isin(masks, (0, 1)).all():
+            raise ValueError(
+                f"`coalitions` must be True or False with shape (n, {self.n_players}); got shape "
+                f"{masks.shape}."
+            )
         keys = _keys(masks)
         unknown = {key: k for k, key in enumerate(keys) if key not in self.known}
         rows = sorted(unknown.values())
@@ -217,15 +222,12 @@ def read_players(x: Any) -> PlayersScene:
     if isinstance(found, (int, np.integer)):
         check_count("x", found)  # type: ignore[arg-type]  # NumPy integers are checked too
         found = _numbered(int(found))
-    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+    if not isinstance(found, (list, tuple)) or not found:
         raise TypeError(
-            "`x` must be a game with `players`, the names of the players, or their number; got "
+            "`x` must be a game with `players`, a list of their names, or their number; got "
             f"{x!r:.60}."
         )
-    features = tuple(str(name) for name in found)
-    if not features:
-        raise ValueError("`x` must have at least one player.")
-    return PlayersScene(features=features)
+    return PlayersScene(features=tuple(map(str, found)))
 
 
 PLAYERS = Domain(

@@ -312,14 +312,12 @@ class Posterior:
 
     def table(self, names: Sequence[str] | None = None, prob: float = 0.95, top: int = 20) -> str:
         """The most important features as text: mean, sd, interval and P(beta > 0)."""
-        level = check_level("prob", prob)
-        check_count("top", top)
         if names is not None and len(names) != self.n_features:
             raise ValueError(
                 f"`names` must have one entry for each of the {self.n_features} features; "
                 f"got {len(names)}."
             )
-        return importance_table(self, names, level, top)
+        return importance_table(self, names, prob, top)
 
     def fit_label(self, digits: int = 3, r2: str = "R2") -> str:
         """How well the fit predicts, in a few words, for tables and titles.

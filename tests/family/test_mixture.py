@@ -31,9 +31,9 @@ def test_coefficients_have_the_elastic_net_posterior(rng):
     x = np.column_stack([np.ones(8), rng.normal(size=8)])
     y = 0.4 * x[:, 1] + rng.normal(size=8)
     state = replace(
-        start(rng, x, y, 2, 1),
+        start(rng, x, y, 2),
         labels=np.zeros(8, dtype=int),
-        penalties=np.array([[4.0, 0.5]]),
+        penalties=np.full((2, 2), [4.0, 0.5]),
         sigma2=np.array([0.7, 0.7]),
     )
     values = []
@@ -57,7 +57,7 @@ def test_the_sampler_keeps_the_joint_law(rng):
     """Scores drawn anew after every sweep: parameters keep their priors (Geweke, 2004)."""
     x = np.column_stack([np.ones(6), rng.normal(size=(6, 1))])
     state, alphas, penalties, precisions = None, [], [], []
-    state = start(rng, x, rng.normal(size=6), 2, 1)
+    state = start(rng, x, rng.normal(size=6), 2)
     y = np.zeros(6)
     for _ in range(4_000):
         drawn = rng.normal(size=6) * np.sqrt(state.sigma2[state.labels])

@@ -5,8 +5,7 @@ A Gibbs sampler draws all components at once, with elastic-net priors:
     y | x, component j ~ N(x'beta_j, sigma_j^2),   P(j) = v_j (1 - v_1) ... (1 - v_(j-1))
     v_j ~ Beta(1, alpha),  alpha ~ Gamma(5, 1),  sigma_j^2 ~ inverse gamma(1/2, 1/2)
     p(beta_j | sigma_j) ~ exp(-l1 |b| - l2 b^2 / 2) / C(l1, l2) for each b = beta / sigma_j
-    (l1, l2) of component j: one of K pairs, drawn by weights ~ Dirichlet(1 / K)
-    l1 ~ Gamma(1, 1/2), l2 ~ Gamma(4, 1/2)
+    l1 ~ Gamma(1, 1/2), l2 ~ Gamma(4, 1/2), for each component
 
 The Laplace factor is a scale mixture of normal laws: given its variance s, b is normal with
 precision `1 / s + l2`, and 1 / s given b is inverse Gaussian with mean l1 / |b| and shape l1^2. The
@@ -32,7 +31,6 @@ from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 from eblime.scores import Target
 
-_NETS = 3  # elastic-net priors, among which each component has one
 _STARTS = 4  # random states that are tried
 _TRIAL = 60  # sweeps of each
 _INTERCEPT = 0.01  # prior precision of an intercept, in units of 1 / sigma^2
@@ -205,9 +203,7 @@ class Draw:
     beta: FloatArray  # (J, 1 + p)
     sigma2: FloatArray  # (J,)
     scales: FloatArray  # (J, p) 1 / s
-    nets: IntArray  # (J,) which pair of penalties each component has
-    penalties: FloatArray  # (K, 2)
-    net_weights: FloatArray  # (K,)
+    penalties: FloatArray  # (J, 2) l1 and l2
     weights: FloatArray  # (J,)
     alpha: float
 
@@ -222,9 +218,7 @@ _GRID_NORMALISER = log_normaliser(_GRID[:, None], _GRID[None])
 _GRID_PRIOR = (np.log(_GRID) - _GRID / 2)[:, None] + 4 * np.log(_GRID) - _GRID / 2
 
 
-def start(
-    rng: np.random.Generator, x: FloatArray, y: FloatArray, n: int, nets: int = _NETS
-) -> Draw:
+def start(rng: np.random.Generator, x: FloatArray, y: FloatArray, n: int) -> Draw:
     """A random state with n components."""
     p = x.shape[1] - 1
     state = Draw(
@@ -232,9 +226,7 @@ def start(
         beta=np.zeros((n, 1 + p)),
         sigma2=np.full(n, max(float(y.var()), 1e-12)),
         scales=np.ones((n, p)),
-        nets=rng.integers(0, nets, size=n),
-        penalties=np.ones((nets, 2)),
-        net_weights=np.full(nets, 1 / nets),
+        penalties=np.ones((n, 2)),
         weights=np.full(n, 1 / n),
         alpha=5.0,
     )
@@ -255,7 +247,7 @@ def sweep(rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatArray) -
 def draw_scales(rng: np.random.Generator, state: Draw) -> Draw:
     """Inverse variances of the scale mixtures, given the coefficients."""
     b = np.abs(state.beta[:, 1:]) / np.sqrt(state.sigma2)[:, None]
-    l1 = state.penalties[state.nets, :1]
+    l1 = state.penalties[:, :1]
     return replace(state, scales=rng.wald(l1 / np.maximum(b, _SMALL), l1**2 + 0 * b))
 
 
@@ -295,20 +287,11 @@ def _draw_weights(rng: np.random.Generator, state: Draw) -> Draw:
 
 
 def _draw_penalties(rng: np.random.Generator, state: Draw) -> Draw:
-    """The pair of penalties of each component, the pairs themselves, and their weights."""
+    """The penalties of each component, given its coefficients."""
     b = np.abs(state.beta[:, 1:]) / np.sqrt(state.sigma2)[:, None]
-    p, n_nets = b.shape[1], len(state.penalties)
-    sizes = np.stack([b.sum(axis=1), (b**2).sum(axis=1) / 2], axis=1)  # (J, 2)
-    l1, l2 = state.penalties.T
-    logs = np.log(np.maximum(state.net_weights, 1e-300)) - p * log_normaliser(l1, l2)
-    logs = logs - sizes @ state.penalties.T
-    nets = np.argmax(logs + rng.gumbel(size=logs.shape), axis=1)
-    counts = np.bincount(nets, minlength=n_nets)
-    total = np.zeros((n_nets, 2))
-    np.add.at(total, nets, sizes)
-    penalties = np.array([_on_grid(rng, p * m, t) for m, t in zip(counts, total, strict=True)])
-    shares = rng.dirichlet(1 / n_nets + counts)
-    return replace(state, nets=nets, penalties=penalties, net_weights=shares)
+    sizes = np.stack([b.sum(axis=1), (b**2).sum(axis=1) / 2], axis=1)
+    found = [_on_grid(rng, b.shape[1], size) for size in sizes]
+    return replace(state, penalties=np.array(found))
 
 
 def _on_grid(rng: np.random.Generator, n: int, sizes: FloatArray) -> tuple[float, float]:
@@ -333,7 +316,7 @@ def _draw_noise(rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatAr
 
 def _prior_precision(state: Draw) -> FloatArray:
     """Prior precisions of the coefficients in units of 1 / sigma^2, (J, 1 + p)."""
-    slopes = state.scales + state.penalties[state.nets, 1:]
+    slopes = state.scales + state.penalties[:, 1:]
     return np.column_stack([np.full(len(slopes), _INTERCEPT), slopes])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime import registry
-from eblime._checks import check_count, check_level, check_number
+from eblime._checks import check_count, check_number
 from eblime._repr import describe, name_of
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray
@@ -66,9 +66,7 @@ class Interactions:
 
     def table(self, prob: float = 0.95, top: int = 10) -> str:
         """The largest interactions as text."""
-        check_count("top", top)
-        level = check_level("prob", prob)
-        return importance_table(self.posterior, self.names, level, top, noun="pair")
+        return importance_table(self.posterior, self.names, prob, top, noun="pair")
 
     def to_frame(self, prob: float = 0.95, top: int | None = None) -> pd.DataFrame:
         """One row per pair, the largest first.
