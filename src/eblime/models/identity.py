@@ -15,7 +15,7 @@ from eblime.models.signal import SignalModel
 __all__ = ["fingerprint", "named"]
 
 _FUNCTIONS = ("preprocess", "reader", "score")  # settings of eblime's own models
-_LEFT_OUT = ("url", "key_name", "timeout", "digest", "device")  # they change no answer
+_LEFT_OUT = ("url", "key_name", "digest", "device")  # they change no answer
 _DATA = (str, int, float, tuple, Mapping)
 
 
