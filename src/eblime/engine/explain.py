@@ -27,7 +27,7 @@ from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.targets import output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fits_together
-from eblime.protocols import Composite, Design, Scene, Subject
+from eblime.protocols import Design, RenderedScene, Scene, Subject
 from eblime.results.explanation import Explanation
 
 _MOST_MASKS = 10_000_000  # of an explanation that is continued
@@ -209,7 +209,7 @@ def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation
     """The source of an explanation that was loaded from a file, given its explainer and input."""
     scene, stored = whole_scene(subject)[0], explanation.scene
     same = list(scene.features) == list(stored.features)
-    if same and isinstance(scene, Composite) and isinstance(stored, Composite):
+    if same and isinstance(scene, RenderedScene) and isinstance(stored, RenderedScene):
         same = all(
             np.array_equal(getattr(scene, name), getattr(stored, name))
             for name in ("shown", "hidden", "labels")
