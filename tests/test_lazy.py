@@ -52,10 +52,3 @@ def test_a_zipped_package_finds_its_names(tmp_path):
 
     assert "house.zip" in printed
     assert printed.split()[-1] == eblime.__version__
-
-
-def test_a_package_without_its_list_of_names_says_what_is_missing(tmp_path):
-    """As in a bundled program that has only the modules."""
-    printed = imported_from_zip(tmp_path, "__init__.py", "_lazy.py", "_version.py")
-
-    assert "__init__.pyi must be there: it lists the public names of eblime" in printed

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eblime._checks import as_floats, check_count, check_names
+from eblime._checks import as_floats, check_count
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.engine.drive import answer
@@ -147,15 +147,13 @@ def game(
     return Game(players=subject.scene.features, ask=ask)
 
 
-def stored_game(values: ArrayLike, *, players: Sequence[str] | None = None) -> Game:
+def stored_game(values: ArrayLike) -> Game:
     """A game from stored values, which serves as a model.
 
     Parameters
     ----------
     values
         The values of all 2^p coalitions in counting order, the first player the lowest bit.
-    players
-        Names of the players; None takes numbers.
 
     Examples
     --------
@@ -177,10 +175,8 @@ def stored_game(values: ArrayLike, *, players: Sequence[str] | None = None) -> G
             f"`values` must be 2^p finite numbers, one for each coalition; got shape {table.shape}."
         )
     masks = np.arange(2**p)[:, None] >> np.arange(p) & 1
-    return Game(
-        players=_numbered(p) if players is None else check_names("players", players, p),
-        known=dict(zip(_keys(masks), table.tolist(), strict=True)),
-    )
+    known = dict(zip(_keys(masks), table.tolist(), strict=True))
+    return Game(players=_numbered(p), known=known)
 
 
 def _keys(masks: NDArray[Any]) -> list[bytes]:

@@ -25,11 +25,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib import metadata
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal, overload
-
-if TYPE_CHECKING:
-    from eblime.domains.record import Domain
-    from eblime.protocols import Kernel
+from typing import Any, Literal
 
 __all__ = ["find", "get", "names", "of_domain", "refresh", "register", "resolve"]
 
@@ -121,12 +117,6 @@ def names(kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
-@overload
-def find(kind: Literal["domains"], name: object) -> Domain: ...
-@overload
-def find(kind: Literal["kernels"], name: object) -> Kernel: ...
-@overload
-def find(kind: str, name: object) -> Any: ...
 def find(kind: str, name: object) -> Any:
     """The object of that name; an unknown name is refused with the known ones listed.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
     from eblime.measures import DetectionCurve
 
-_PALETTE = (
-    *style.COLOURS,
-    style.INK,
-    style.NEUTRAL,
-)  # of several explanations, which also differ in shape
+# of several explanations, which also differ in shape
+_PALETTE = (*style.COLOURS, style.INK, style.NEUTRAL)
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 
@@ -247,8 +244,7 @@ def convergence(explanation: Explanation, *, top: int = 4, ax: Axes | None = Non
     >>> eblime.plot.convergence(e).get_xlabel()
     'number of masks'
     """
-    level = "(95 %)" if explanation.posterior.has_spread else ""
-    drawn = _along(explanation, *_refits(explanation), top, ax, level=level, marker="o")
+    drawn = _along(explanation, *_refits(explanation), top, ax, marker="o")
     drawn.set_xlabel("number of masks")
     return _finish(drawn, explanation)
 
@@ -259,27 +255,22 @@ def _along(
     fitted: Sequence[Posterior],
     top: int,
     ax: Axes | None,
-    *,
-    level: str,
-    prob: float = 0.95,
     marker: str = "",
 ) -> Axes:
     """Means of the leading features along x, with their intervals as bands."""
     check_count("top", top)
     drawn, means = style.axes(ax, (6.4, 3.7)), np.array([post.mean for post in fitted])
-    ends = np.array([post.interval(prob) for post in fitted]) if fitted[-1].has_spread else None
+    ends = np.array([post.interval() for post in fitted]) if fitted[-1].has_spread else None
     for rank, j in enumerate(explanation.posterior.order()[:top]):
-        colour, dashes = (
-            style.COLOURS[rank % len(style.COLOURS)],
-            style.LINES[rank % len(style.LINES)],
-        )
+        colour = style.COLOURS[rank % len(style.COLOURS)]
+        dashes = style.LINES[rank % len(style.LINES)]
         if ends is not None:
             drawn.fill_between(x, *ends[:, j].T, color=colour, alpha=0.25, linewidth=0)
         name = style.caption(explanation.features[j], 24)
         drawn.plot(x, means[:, j], dashes + marker, color=colour, markersize=3, label=name)
     drawn.axhline(0, color=style.INK, linewidth=0.8, zorder=0)
     style.log_ticks(drawn)
-    drawn.set_ylabel(style.axis_label(explanation, level, longest=30))
+    drawn.set_ylabel(style.axis_label(explanation, "" if ends is None else "(95 %)", longest=30))
     style.legend_below(drawn)
     return drawn
 
@@ -303,10 +294,9 @@ def by_width(
     *,
     top: int = 4,
     widths: Sequence[float] | None = None,
-    prob: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """The importances of the leading features against the kernel width, with credible bands.
+    """The importances of the leading features against the kernel width, with 95 % bands.
 
     All widths come from one fit of `Quadrature` to the answers, without a model call. Flat lines:
     the choice of the width does not matter. A line that crosses others or zero: it does.
@@ -319,8 +309,6 @@ def by_width(
         Number of features.
     widths
         In lime's convention; None is from a quarter of the width used to four times it.
-    prob
-        Probability of the bands.
     ax
         Where to draw; None makes a new figure.
 
@@ -333,15 +321,13 @@ def by_width(
     >>> ax.get_xlabel()
     'width of the kernel'
     """
-    level, used = check_level("prob", prob), own_width(explanation)
+    used = own_width(explanation)
     if widths is None:
         widths = np.geomspace(used / _RANGE, used * _RANGE, _WIDTHS).tolist()
     widths = np.sort(np.asarray(widths, dtype=float)).tolist()
-    fitted, words = posteriors_by_width(explanation, widths), f"({100 * level:g} %)"
-    drawn = _along(explanation, widths, fitted, top, ax, level=words, prob=level)
-    drawn.axvline(
-        used, color=style.NEUTRAL, linestyle="--", linewidth=1.2, label=f"{used:.3g}, used"
-    )
+    drawn = _along(explanation, widths, posteriors_by_width(explanation, widths), top, ax)
+    looks: Any = {"color": style.NEUTRAL, "linestyle": "--", "linewidth": 1.2}
+    drawn.axvline(used, label=f"{used:.3g}, used", **looks)
     drawn.set(xlim=(widths[0], widths[-1]), xlabel="width of the kernel")
     style.legend_below(drawn)
     return _finish(drawn, explanation)

@@ -132,7 +132,7 @@ def overlay(
         drawing.outline(drawn, drawing.labels == j, style.sign_colour(shares[j]))
 
 
-def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
+def posterior_maps(explanation: Explanation) -> Figure:
     """Posterior means of all superpixels beside their standard deviations, as in the paper.
 
     Examples
@@ -147,7 +147,7 @@ def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Fig
     width, height = canvas(explanation).size
     figure = style.new_figure((2 * width - 0.2, height))
     left, right = figure.subplots(1, 2)
-    importance_map(explanation, of="mean", numbered=numbered, ax=left)
+    importance_map(explanation, of="mean", ax=left)
     importance_map(explanation, of="uncertainty", ax=right)
     return figure
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.plot import style
 from eblime.results.explanation import Explanation
@@ -19,7 +18,7 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CHANNELS = 12  # drawn at most
+_CHANNELS = 12  # drawn at most
 _COLUMNS = 1000  # of a long signal: in each, a line from its least to its largest value
 _BOXES = 400  # of a channel
 
@@ -50,7 +49,7 @@ class Picture:
     note: str  # what is left out; empty if nothing is
 
 
-def picture_of(explanation: Explanation, most: int = CHANNELS) -> Picture:
+def picture_of(explanation: Explanation) -> Picture:
     """The lanes of a signal; of many channels, those with the largest importances."""
     style.needs_domain(explanation, "signal", 'plot("signal")')
     scene: Any = explanation.scene
@@ -65,9 +64,9 @@ def picture_of(explanation: Explanation, most: int = CHANNELS) -> Picture:
         note = f"mean power of {n} channels" if n > 1 else ""
     else:
         largest = np.array([mean[np.unique(row)].max() for row in scene.labels])
-        chosen = np.sort(np.argsort(-largest, kind="stable")[:most])
-        if n > most:
-            note = f"the {most} of {n} channels with the largest importances"
+        chosen = np.sort(np.argsort(-largest, kind="stable")[:_CHANNELS])
+        if n > _CHANNELS:
+            note = f"the {_CHANNELS} of {n} channels with the largest importances"
         lanes = [_lane(scene, int(c)) for c in chosen]
         up = style.tick_shares(*lanes[0].ends, 5)
         value = "" if n > 1 or scene.channels[0].isdigit() else scene.channels[0]
@@ -127,14 +126,12 @@ def _spectrogram(scene: Any) -> Lane:
     return Lane(name="", ends=ends, boxes=boxes, shades=level[nearest])
 
 
-def signal_map(
-    explanation: Explanation, *, channels: int = CHANNELS, ax: Axes | None = None
-) -> Axes:
+def signal_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     """The signal: windows in green raise the score, those in orange lower it.
 
     The colour is stronger where the importance is larger. A window is hatched, without colour, if
     its 95 % interval contains zero. Channels are drawn one above the other; of more than
-    `channels`, those with the largest importances. Frequency bands are drawn on the spectrogram,
+    twelve, those with the largest importances. Frequency bands are drawn on the spectrogram,
     each equally high.
 
     Examples
@@ -149,10 +146,9 @@ def signal_map(
     """
     from matplotlib.patches import Rectangle
 
-    check_count("channels", channels)
-    picture = picture_of(explanation, channels)
+    picture = picture_of(explanation)
     shares, unsure = style.signed_shares(explanation), style.uncertain(explanation)
-    drawn = style.axes(ax, signal_size(explanation, channels))
+    drawn = style.axes(ax, signal_size(explanation))
     start, span = picture.ends[0], picture.ends[1] - picture.ends[0]
     n = len(picture.lanes)
     for k, lane in enumerate(picture.lanes):
@@ -196,8 +192,8 @@ def signal_map(
     return drawn
 
 
-def signal_size(explanation: Explanation, channels: int = CHANNELS) -> tuple[float, float]:
+def signal_size(explanation: Explanation) -> tuple[float, float]:
     """The size in inches that `signal_map` needs for the signal."""
     scene: Any = explanation.scene
-    lanes = min(channels, len(scene.channels))
+    lanes = min(_CHANNELS, len(scene.channels))
     return 8.0, 3.4 if scene.bands is not None else 1.0 + max(1.6, 0.62 * lanes)

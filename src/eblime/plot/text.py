@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Transform
 
 _MOST_LINES = 40
+_COLUMNS = 72
 _POINTS = 9  # the size of the font
 _COLUMN = 0.602 * _POINTS / 72  # inches: the advance of DejaVu Sans Mono
 
 
-def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None = None) -> Axes:
+def highlighted(
+    explanation: Explanation, *, columns: int = _COLUMNS, ax: Axes | None = None
+) -> Axes:
     """The text: green words raise the score, orange words lower it; darker words have more effect.
 
     The sources of a prompt are drawn as words are. A word has a colour and a line below it only if
@@ -66,11 +69,11 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     return drawn
 
 
-def text_size(explanation: Explanation, columns: int = 72) -> tuple[float, float]:
+def text_size(explanation: Explanation) -> tuple[float, float]:
     """The size in inches that `highlighted` needs for the text."""
     scene: Any = explanation.scene
-    lines = _wrap(scene.pieces, scene.owners, columns)[1]
-    return _size(columns, min(lines, _MOST_LINES))
+    lines = _wrap(scene.pieces, scene.owners, _COLUMNS)[1]
+    return _size(_COLUMNS, min(lines, _MOST_LINES))
 
 
 def _size(columns: int, lines: int) -> tuple[float, float]:
