@@ -2,7 +2,7 @@
 
 Two conventions are in use and differ by a factor of sqrt(2) in the width. lime and BayesLIME write
 `sqrt(exp(-d^2 / width^2))`, which is `exp(-d^2 / (2 width^2))`; the EBLIME paper writes
-`exp(-d^2 / theta^2)`. Here `width` is lime's and `theta` the paper's: `theta = sqrt(2) width`.
+`exp(-d^2 / theta^2)`. Here `width` is lime's: `theta / sqrt(2)`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ class ExponentialKernel:
         "euclidean": the square root of the number of hidden features; "cosine": 1 minus the cosine,
         lime's for images and text; "hamming": the share of hidden features.
     width
-        Width in lime's convention. None is `0.75 sqrt(p)` for "euclidean" (lime's for tables and
-        BayesLIME's), 0.25 for "cosine" (lime's for images) and 0.5 for "hamming".
-    theta
-        Width in the paper's convention, `exp(-d^2 / theta^2)`, instead of `width`.
+        Width in lime's convention; the paper's theta divided by the root of 2. None is
+        `0.75 sqrt(p)` for "euclidean" (lime's for tables and BayesLIME's), 0.25 for "cosine"
+        (lime's for images) and 0.5 for "hamming".
 
     Examples
     --------
@@ -46,47 +45,31 @@ class ExponentialKernel:
     >>> import eblime
     >>> eblime.kernels.ExponentialKernel()(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
     array([1.   , 0.641])
-    >>> eblime.kernels.ExponentialKernel(theta=1.0)(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
-    array([1.   , 0.368])
     """
 
     distance: Literal["euclidean", "cosine", "hamming"] = "euclidean"
     width: float | None = None
-    theta: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("distance", self.distance, tuple(DISTANCES))
-        for name, value in (("width", self.width), ("theta", self.theta)):
-            if value is not None:
-                check_number(name, value)
-        if self.width is not None and self.theta is not None:
-            raise ValueError(
-                "`width` (lime's) and `theta` (the paper's, sqrt(2) times as large) must not both "
-                f"be given; got width={self.width} and theta={self.theta}."
-            )
+        if self.width is not None:
+            check_number("width", self.width)
 
     def __call__(self, masks: FloatArray) -> FloatArray:
         """Weights of the masks, (N, p) -> (N,)."""
-        theta = self.theta
-        if theta is None:
-            theta = float(np.sqrt(2) * self.width_for(masks.shape[1]))
+        theta = np.sqrt(2) * self.width_for(masks.shape[1])
         with np.errstate(over="ignore"):  # of a tiny width: the weight is zero
             squares = (self._distances(masks) / theta) ** 2
         return np.asarray(np.exp(-squares))
 
     def width_for(self, p: int) -> float:
         """The width in lime's convention for p features."""
-        if self.theta is not None:
-            return float(self.theta / np.sqrt(2))
         default = {"euclidean": 0.75 * np.sqrt(p), "cosine": 0.25, "hamming": 0.5}
         return float(default[self.distance] if self.width is None else self.width)
 
     def describe(self, p: int) -> str:
         """The kernel in words, for p features."""
-        width = (
-            f"width {self.width_for(p):.4g}" if self.theta is None else f"theta {self.theta:.4g}"
-        )
-        return f"exponential kernel on {DISTANCES[self.distance]}, {width}"
+        return f"exponential kernel on {DISTANCES[self.distance]}, width {self.width_for(p):.4g}"
 
     def _distances(self, masks: FloatArray) -> FloatArray:
         p = masks.shape[1]

@@ -135,8 +135,6 @@ class Posterior:
             return np.nan
         if known is None or isinstance(known, float):
             return known
-        if known.is_known:
-            return known.r2
         with few_threads(float(self.mean.size) ** 3):
             return known.r2
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from eblime.posterior import Posterior
 
 __all__ = [
-    *("ALL_HIDDEN", "INPUT_ITSELF", "Composite", "Design", "Kernel", "Law", "MaskDesign"),
+    *("ALL_HIDDEN", "INPUT_ITSELF", "Design", "Kernel", "Law", "MaskDesign"),
     *("MeanBatch", "Method", "Model", "Neighbourhood", "RenderedScene"),
     *("ScalarLaw", "Scene", "Stop", "Subject"),
 ]
@@ -117,7 +117,12 @@ class Neighbourhood(Protocol):
 
 @runtime_checkable
 class RenderedScene(Scene, Protocol):
-    """A scene that writes perturbed inputs into arrays: images."""
+    """A scene of two arrays and a label per element, shown where the mask is 1: images."""
+
+    shown: NDArray[Any]  # the input itself
+    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    labels: NDArray[np.intp]  # (H, W) the feature of each pixel
+    channel_axis: int | None  # axis of the channels in `shown`, None for a grey image
 
     def batch(self, n: int) -> NDArray[Any]:
         """An empty batch of n inputs, for the renderer to write into."""
@@ -127,16 +132,6 @@ class RenderedScene(Scene, Protocol):
 
         It is created once and used many times.
         """
-
-
-@runtime_checkable
-class Composite(Protocol):
-    """A scene made of two arrays and a label per element: shown where the mask is 1."""
-
-    shown: NDArray[Any]  # the input itself
-    hidden: NDArray[Any]  # everything hidden, same shape and dtype
-    labels: NDArray[np.intp]  # (H, W) the feature of each pixel
-    channel_axis: int | None  # axis of the channels in `shown`, None for a grey image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

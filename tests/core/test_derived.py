@@ -72,8 +72,6 @@ def test_factors_from_sums_of_squares_equal_those_of_every_row(rng, together, mo
         rescale(spectrum, scales),
         response,
         equal.law.base,
-        masks * scales,
-        scores,
         pair_numbers(masks),
     )
 

@@ -93,7 +93,7 @@ def test_many_at_once_equal_each_alone_to_the_last_bit(rng, p):
     for _ in range(7):
         masks, scores, weights = problem(rng, 60, p)
         many.append(Answers(masks=masks, scores=scores, weights=weights))
-    together = eblime.EBLIME().fit_targets(rng, many)
+    together = eblime.EBLIME().fit_targets(many)
     for answers, post in zip(many, together, strict=True):
         alone = eblime.EBLIME().fit(rng, answers)
 

@@ -412,7 +412,7 @@ def test_the_image_of_the_user_is_not_changed():
 def test_a_very_narrow_kernel_gives_a_warning():
     """If too few masks carry weight."""
     with pytest.warns(UserWarning, match=r"more features \(12\) than masks that count"):
-        explain(kernel=eblime.kernels.ExponentialKernel(theta=0.3))
+        explain(kernel=eblime.kernels.ExponentialKernel(width=0.2))
 
 
 def test_regression_and_single_outputs():

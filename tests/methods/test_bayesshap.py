@@ -36,13 +36,12 @@ def shapley_values(scores, p):
     return values
 
 
-@pytest.mark.parametrize("constrained", [True, np.True_, None])
 @pytest.mark.parametrize("p", [1, 2, 3, 7])
-def test_all_masks_give_shapley_values(p, constrained):
-    """On all masks the constrained fit is the definition, and so it is in an explanation."""
+def test_all_masks_give_shapley_values(p):
+    """On all masks the fit is the definition, and so it is in an explanation."""
     masks, scores = game(p)
     truth = shapley_values(scores, p)
-    method = BayesSHAP(constrained=constrained)
+    method = BayesSHAP()
 
     post = eblime.fit(masks, scores, method=method)
     assert_allclose(post.mean, truth, atol=1e-8)
@@ -90,7 +89,7 @@ def test_intervals_hold_the_shapley_values():
             weights=wanted.sampling_weights,
             sampling=wanted.sampling_weights,
         )
-        low, high = BayesSHAP(constrained=True).fit(rng, answers).interval().T
+        low, high = BayesSHAP().fit(rng, answers).interval().T
         inside.append((low <= truth) & (truth <= high))
 
     assert 0.91 < np.mean(inside) < 0.99
@@ -111,15 +110,12 @@ def test_the_loop_asks_about_both_ends():
     assert_allclose(eblime.TextExplainer(score, tokens="char").explain("ab").posterior.mean, 0.1)
 
 
-def test_missing_ends_and_settings_are_refused():
-    """Answers without an end, and settings of the wrong kind."""
+def test_without_an_end_the_intercept_is_free():
+    """And the posterior says so."""
     masks, scores = game(4)
-    with pytest.raises(ValueError, match="mask of zeros"):
-        eblime.fit(masks[1:], scores[1:], method=BayesSHAP(constrained=True))
-    with pytest.raises(TypeError, match="`constrained` must be"):
-        BayesSHAP(constrained="yes")
-    with pytest.raises(ValueError, match="`ridge` must be"):
-        BayesSHAP(ridge=-1.0)
+    post = eblime.fit(masks[1:], scores[1:], method="bayesshap")
+
+    assert post.estimand == "linear fit by the Shapley kernel, free intercept"
 
 
 def test_the_kernel_is_symmetric_and_sums_by_size():
@@ -162,5 +158,3 @@ def test_the_order_of_the_masks_does_not_matter(rng, p):
     assert_allclose(other.mean, post.mean, rtol=1e-8)
     assert_allclose(other.sd, post.sd, rtol=1e-6)
     assert (post.sd > 0).all()
-    with pytest.raises(ValueError, match="must not vary"):
-        eblime.fit(masks, scores, method=BayesSHAP(constrained=True))

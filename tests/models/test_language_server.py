@@ -21,6 +21,7 @@ from commands import run_command
 
 import eblime
 from eblime.engine.calls import Caller
+from eblime.models import language
 from eblime.models.language import ServerError, ServerModel, as_language_model
 
 ANSWER = "It opened in 1889."
@@ -265,11 +266,12 @@ def test_the_only_model_is_taken_and_one_of_several_must_be_named(serve):
 
 
 @pytest.mark.parametrize("failure", [*FAILURES, short_list])
-def test_failures_are_errors_that_name_the_server(serve, failure):
+def test_failures_are_errors_that_name_the_server(serve, monkeypatch, failure):
     """Without retries there is one sentence; with one, the right answer."""
     # after the requests that find out what the server supports
     service = serve(["prompt_logprobs"], failures={2: failure, 3: failure})
-    model = ServerModel(service.url, "tiny", timeout=0.5)
+    monkeypatch.setattr(language, "_LONGEST_WAIT", 0.5)
+    model = ServerModel(service.url, "tiny")
     with pytest.raises(ServerError, match=r"^The server at http://127.0.0.1:\d+/v1 ") as caught:
         model.token_log_probs(PROMPTS[:1], ANSWER)
     assert "<" not in str(caught.value)
@@ -595,10 +597,11 @@ def drip_headers(handler):
 @pytest.mark.parametrize("slow", [drip, drip_headers])
 def test_the_timeout_is_that_of_the_whole_request(serve, slow):
     """Not that of one part of a reply that comes in many."""
-    model = ServerModel(serve(failures={1: slow}).url, "tiny", timeout=0.5)
+    model = ServerModel(serve(failures={1: slow}).url, "tiny")
+    caller = Caller(model.generate, eblime.Calls(timeout=0.5))
 
-    with pytest.raises(ServerError, match=r"no answer within the timeout of 0\.5 s"):
-        model.generate(["Hi"])
+    with pytest.raises(TimeoutError, match=r"no answer within the timeout of 0\.5 s"):
+        caller.answer(["Hi"], 1)
 
 
 def test_only_the_beginning_of_a_long_reply_is_read(serve):
@@ -701,7 +704,7 @@ NOTES = [f"Note {k} is about the year {1800 + k}." for k in range(20)]
 def explain(service, n):
     """An explanation from n prompts, 8 at once with retries."""
     calls = eblime.Calls(concurrency=8, retry=eblime.Retry(times=5, wait=0.05))
-    model = ServerModel(service.url, "tiny", timeout=30)
+    model = ServerModel(service.url, "tiny")
     explainer = eblime.PromptExplainer(model, NOTES, n_masks=n, calls=calls, progress=False)
     return explainer.explain("When did it open?", answer=ANSWER)
 

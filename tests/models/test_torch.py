@@ -68,7 +68,7 @@ def test_a_gpu_renders_what_a_cpu_renders(layout):
     """The two ways to render give the same bits."""
     import torch
 
-    from eblime.models.torch import _renderer
+    from eblime.models.torch import _renderer, _renderer_on
 
     image = {
         "last": IMAGE,
@@ -77,11 +77,8 @@ def test_a_gpu_renders_what_a_cpu_renders(layout):
         "float": (IMAGE / 255).astype(np.float32),
     }[layout]
     scene = eblime.ImageExplainer(lambda batch: batch[:, 0, 0]).subject(image).scene
-    parts = {name: getattr(scene, name) for name in ("shown", "hidden", "labels", "channel_axis")}
     masks = np.random.default_rng(0).integers(0, 2, size=(5, scene.n_features)).astype(float)
-    here, there = (
-        _renderer(given, torch.device("cpu"))(masks) for given in (scene, SimpleNamespace(**parts))
-    )
+    here, there = _renderer(scene)(masks), _renderer_on(torch.device("cpu"), scene)(masks)
 
     assert here.dtype == there.dtype == torch.float32
     assert_array_equal(here.numpy(), there.numpy())

@@ -238,14 +238,14 @@ def test_settings_are_sentences():
     ("stored", "words"),
     [
         (ExponentialKernel(distance="cosine"), "cosine distance, width 0.25"),
-        (ExponentialKernel(theta=3.0), "Euclidean distance, theta 3"),
+        (ExponentialKernel(width=3.0), "Euclidean distance, width 3"),
         (ExponentialKernel(distance="hamming", width=2.0), "hidden features, width 2"),
         (uniform, "all masks count the same"),
         (printable, "printable"),
         (None, "None"),
         (17, "17"),
     ],
-    ids=["cosine", "theta", "hamming", "uniform", "function", "none", "number"],
+    ids=["cosine", "width", "hamming", "uniform", "function", "none", "number"],
 )
 def test_kernels_are_described(stored, words):
     """Built-in kernels by what they do, functions by name."""

@@ -124,7 +124,7 @@ def _digest(value: Any) -> str:
     if is_picture(value):
         value = value.mode, value.size, value.tobytes()
     try:
-        return digest_of(value, code=True)
+        return digest_of(value)
     except UnknownContentError:  # such as an open file
         return stable_repr(value)
 

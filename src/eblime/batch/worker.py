@@ -314,5 +314,5 @@ def setting_text(value: Any) -> str:
         return repr(value)
     words = short_repr(value)[:_SHOWN]
     with suppress(UnknownContentError):
-        words += f" {digest_of(value, code=True)[:16]}"
+        words += f" {digest_of(value)[:16]}"
     return words

@@ -16,7 +16,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.core.laws import Draws, DrawsLaw, NormalMixture, PointMass
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
-from eblime.core.spectrum import Response, Spectrum
+from eblime.core.spectrum import Response, Spectrum, centred_rows
 from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, point_density
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ def noise_factors(
     spectrum: Spectrum,
     response: Response,
     mixture: Mixture,
-    masks: FloatArray,
-    scores: FloatArray,
     groups: IntArray,
 ) -> FloatArray:
     """How much wider the law of each importance must be to allow for unequal noise, (p,), >= 1.
@@ -48,8 +46,6 @@ def noise_factors(
     ----------
     spectrum, response, mixture
         The masks, the scores and the law of beta, none of them constant.
-    masks, scores
-        Shapes (N, p) and (N,), in the units of the spectrum.
     groups
         Shape (N,): masks with the same number, such as a mask and its complement, may have
         correlated residuals.
@@ -64,19 +60,18 @@ def noise_factors(
     the two variances. It is never below one: the noise also decides how much the mean is shrunk,
     and a variance that does not count this error is too small.
     """
-    rows, root, basis = spectrum.rows, spectrum.root, mixture.basis
+    root, basis = spectrum.root, mixture.basis
     lam = mixture.lam.median
     shrink = 1 / (mixture.evidence.d + lam)
-    weighted = root[:, None] * (masks[rows] - spectrum.centre)
-    target = root * ((scores[rows] - response.mean) / response.unit)
+    weighted, target = (centred_rows(spectrum, each) for each in (spectrum.masks, response.y))
     turned = weighted @ basis  # (n, r)
     leverage = turned**2 @ shrink + spectrum.flat * root**2 / (root @ root)
     missed = target - weighted @ mixture.coefficients
     ridge = turned @ (shrink * np.sqrt(mixture.evidence.d) * mixture.evidence.k)
     missed = np.where(1 - leverage < DECIDED, target - ridge, missed)
     corrected = missed * hc_factors(np.maximum(1 - leverage, 1e-6))
-    sums = np.zeros((len(masks), len(shrink)))
-    np.add.at(sums, groups[rows], turned * shrink * corrected[:, None])
+    sums = np.zeros((len(groups), len(shrink)))
+    np.add.at(sums, groups[spectrum.rows], turned * shrink * corrected[:, None])
     noise = np.sum((sums @ basis.T) ** 2, axis=0)
     sigma2 = float(mixture.evidence.q(np.array([lam]))[0]) / mixture.evidence.df
     unreached = np.maximum(1 - np.sum(basis**2, axis=1), 0.0) / lam

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,18 +42,6 @@ class HeldOut:
     """The quality of a fit on answers that it has not seen; computed when it is first read."""
 
     compute: Callable[[], float] = field(repr=False)
-
-    @classmethod
-    def known(cls, r2: float) -> HeldOut:
-        """One that was computed already."""
-        made = cls(compute=partial(float, r2))
-        _ = made.r2
-        return made
-
-    @property
-    def is_known(self) -> bool:
-        """Whether reading it computes nothing."""
-        return "r2" in vars(self)
 
     @cached_property
     def r2(self) -> float:

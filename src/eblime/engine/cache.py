@@ -118,11 +118,11 @@ class AnswerCache:
         try:
             return f"content {fingerprint(model)}"
         except UnknownContentError as error:
-            raise self._unknown("model", error) from error
+            raise self._unknown("model", str(error)) from error
 
-    def _unknown(self, what: str, error: UnknownContentError) -> TypeError:
+    def _unknown(self, what: str, reason: str) -> TypeError:
         return TypeError(
-            f"`cache` needs `model_id`, a name for this {what}: {error}. Write "
+            f"`cache` needs `model_id`, a name for this {what}: {reason}. Write "
             f"cache=eblime.AnswerCache({os.fspath(self.path)!r}, "
             'model_id="fraud model, 2026-11-03"), or on the command line '
             '--model-id "fraud model, 2026-11-03", and change the name when the model changes.'
@@ -139,22 +139,22 @@ def open_cache(cache: Any, model: Any) -> Iterator[Callable[[Any], CacheSection 
     """Open a cache for one model; yields a function from an input to its answers, None without.
 
     The function takes what decides a perturbed input besides its key; see `Neighbourhood.scope`.
-    The file is opened once, for however many inputs. With a `model_id`, the code of the user's own
-    kinds of inputs counts as far as it can be compared; without one there must be none.
+    The file is opened once, for however many inputs. Kinds of inputs that are not eblime's need a
+    `model_id`: their code decides what the model is asked.
     """
     known = as_cache(cache)
     if known is None:
         yield lambda scope: None
         return
-    name, has_id = known.name_of(model), known.model_id is not None
+    name = known.name_of(model)
     with closing(open_file(known.file)) as connection:
 
         def section_of(scope: Any) -> CacheSection:
+            if known.model_id is None and not type(scope).__module__.startswith("eblime."):
+                raise known._unknown("kind of input", "it is code, which may change")
             try:
-                digest = digest_of((name, scope), code=has_id)
+                digest = digest_of((name, scope))
             except UnknownContentError as error:
-                if not has_id:
-                    raise known._unknown("kind of input", error) from error
                 message = f"`cache` needs an input whose content can be compared: {error}."
                 raise TypeError(message) from error
             return CacheSection(known, connection, bytes.fromhex(digest))

@@ -15,6 +15,7 @@ import scipy
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe
+from eblime._threads import few_threads
 from eblime._types import BoolArray, FloatArray, RNGLike
 from eblime._version import __version__
 from eblime.answers import Answers, Proposal
@@ -25,8 +26,8 @@ from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.targets import output_label, top_outputs
 from eblime.kernels import as_kernel
-from eblime.methods.regression import fit_inputs
-from eblime.protocols import Composite, Design, Scene, Subject
+from eblime.methods.regression import fit_each, fits_together
+from eblime.protocols import Design, RenderedScene, Scene, Subject
 from eblime.results.explanation import Explanation
 
 _MOST_MASKS = 10_000_000  # of an explanation that is continued
@@ -117,12 +118,14 @@ def fit_together(sessions: Sequence[Session]) -> None:
     """Fit the sessions that have no fit yet, if the method can do that in one pass."""
     unfitted = [session for session in sessions if session.error is None and session.fit is None]
     method = unfitted[0].settings.method if unfitted else None
-    if len(unfitted) < 2 or not getattr(method, "fits_inputs", False):
+    if method is None or len(unfitted) < 2 or fits_together(method) is None:
         return
-    with suppress(Exception):  # each alone then raises its own error
-        fits = fit_inputs(method, [session.answers for session in unfitted])
-        for session, fit in zip(unfitted, fits, strict=True):
-            session.fit, session.generator = fit, session.rng.bit_generator.state
+    with suppress(Exception), few_threads(0):  # each alone then raises its own error
+        every = [answers for session in unfitted for answers in session.answers]
+        fits = iter(fit_each(method, np.random.default_rng(0), every))
+        for session in unfitted:
+            session.fit = tuple(next(fits) for _ in session.answers)
+            session.generator = session.rng.bit_generator.state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -206,7 +209,7 @@ def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation
     """The source of an explanation that was loaded from a file, given its explainer and input."""
     scene, stored = whole_scene(subject)[0], explanation.scene
     same = list(scene.features) == list(stored.features)
-    if same and isinstance(scene, Composite) and isinstance(stored, Composite):
+    if same and isinstance(scene, RenderedScene) and isinstance(stored, RenderedScene):
         same = all(
             np.array_equal(getattr(scene, name), getattr(stored, name))
             for name in ("shown", "hidden", "labels")

@@ -29,7 +29,6 @@ from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels, columns_of
 from eblime.protocols import (
     INPUT_ITSELF,
-    Composite,
     Neighbourhood,
     RenderedScene,
     Scene,
@@ -326,7 +325,7 @@ class OpenModel:
         """Prepare for n inputs; open the model if it is the first time, closed by the stack."""
         calls, model, scene = self._caller.calls, self._caller.model, self._scene
         if not self._sizes:
-            if calls.plain and hasattr(model, "scorer") and isinstance(scene, Composite):
+            if calls.plain and hasattr(model, "scorer") and isinstance(scene, RenderedScene):
                 self._device = self._stack.enter_context(model.scorer(scene))
                 self._sizes = self._device.sizes
             elif hasattr(scene, "renderer"):  # a check of the whole protocol is slow

@@ -84,7 +84,7 @@ class BaseExplainer(ABC):
     kernel
         The weight of a mask. None is "euclidean", of width 0.75 sqrt(p), as in lime for tables;
         "cosine" is lime's for images; "uniform" weighs all masks equally; also "hamming" and
-        "shapley", a function, or an object such as `ExponentialKernel(theta=3.0)`.
+        "shapley", a function, or an object such as `ExponentialKernel(width=2.0)`.
     method
         How importances are inferred: "eblime", "eblime-ridge", "eblime-paper", "bayeslime",
         "baylime", "bayesshap", "lime", "quadrature", or an object.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from eblime._checks import check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.aliasing import are_distinct
@@ -29,17 +28,10 @@ class BayesSHAP:
     The kernel of an explainer is not used: the number of shown features decides the weight of a
     mask. Use it with `design="leverage"`, which asks about the masks with the most weight.
 
-    Parameters
-    ----------
-    constrained
-        Whether the line is exact at both ends, the input itself and everything hidden, as for
-        Shapley values: the importances add up to the difference of these two scores, in every draw.
-        None: where both scores are known. True refuses answers without them. False leaves the
-        intercept free, and the ends count like other masks.
-    ridge
-        The ridge parameter, for weights with a mean of one; published: 1, which shrinks the
-        importances. None leaves them free where there are more masks than features, and is 1
-        elsewhere.
+    Where the scores of the input itself and of everything hidden are known, the line is exact
+    there, as for Shapley values: the importances add up to the difference, in every draw.
+    Elsewhere the intercept is free. The importances are shrunk, with a ridge parameter of 1 as
+    published, only where there are more features than masks.
 
     Notes
     -----
@@ -59,39 +51,17 @@ class BayesSHAP:
     (1.5, 'Shapley values')
     """
 
-    constrained: bool | None = None
-    ridge: float | None = None
-
     name: ClassVar[str] = "BayesSHAP"
     design: ClassVar[str] = "leverage"  # instead of the default
-
-    def __post_init__(self) -> None:
-        """Refuse settings that no regression can have."""
-        if not isinstance(self.constrained, (bool, np.bool_, type(None))):
-            raise TypeError(f"`constrained` must be True, False or None; got {self.constrained!r}.")
-        if self.ridge is not None:
-            check_number("ridge", self.ridge)
-
-    @property
-    def ends(self) -> Literal["required", "useful", "unused"]:
-        """Whether the loop must ask about the input itself and about everything hidden."""
-        if self.constrained is None:
-            return "useful"
-        return "required" if self.constrained else "unused"
+    ends: ClassVar[str] = "useful"  # the loop asks about the input itself and everything hidden
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
         if not np.isin(answers.masks, (0, 1)).all():
             raise ValueError("`masks` must be zeros and ones for BayesSHAP; got other values.")
         ends = _ends(answers)
-        if self.constrained and ends is None:
-            raise ValueError(
-                "`constrained=True` needs the scores of the input itself and with everything "
-                "hidden; ask about the mask of ones and the mask of zeros, whose scores must not "
-                "vary."
-            )
         weighed = replace(answers, weights=_weights(answers, interior=False))
-        if self.constrained is False or ends is None:
+        if ends is None:
             return self._free(weighed)
         inside = _weights(answers, interior=True)
         return self._exact_at_ends(weighed, inside, *ends)
@@ -117,7 +87,7 @@ class BayesSHAP:
         [problem] = regress([contrasts], flat=False)
         mixture = self._mixture(masks, problem)
         law: Law = replace(mixture, matrix=basis, offset=np.full(p, share))
-        drawn = answers.noisy or answers.sampling is not None or self.ridge is not None
+        drawn = answers.noisy or answers.sampling is not None
         if len(masks) == 2.0**p and not drawn and are_distinct(masks):  # the Shapley values
             law = normal_law(law.mean, np.zeros((p, p)))
         extras: dict[str, ScalarLaw] = {
@@ -133,11 +103,10 @@ class BayesSHAP:
         """Law of the coefficients: flat where the masks determine them, else a ridge."""
         spectrum = problem.spectrum
         reached, n = len(spectrum.d), len(spectrum.root)
-        flat = self.ridge is None and n - spectrum.flat > len(spectrum.basis)
+        flat = n - spectrum.flat > len(spectrum.basis)
         pairs = find_pairs(masks[spectrum.rows]) if flat and n > 2 * reached else None
         evidence = replace(problem, pairs=pairs).evidence(a=-reached / 2 if flat else 0.0)
-        value = _FLAT if flat else 1.0 if self.ridge is None else float(self.ridge)
-        return problem.law(PointValue(value=value), evidence)
+        return problem.law(PointValue(value=_FLAT if flat else 1.0), evidence)
 
 
 def _ends(answers: Answers) -> tuple[float, float] | None:

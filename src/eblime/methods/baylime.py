@@ -132,9 +132,7 @@ class BayLIME:
         )
         errors = partial(_errors, centre, scales, lam / alpha)
         [problem] = regress([answers], flat=True)
-        return with_population(
-            replace(posterior, held_out=held_out(scaled, errors)), problem, finite=False
-        )
+        return with_population(replace(posterior, held_out=held_out(scaled, errors)), problem)
 
     def _moments(
         self, answers: Answers, centre: FloatArray, scales: FloatArray, unit: float

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import UserDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.aliasing import Aliasing, find_aliasing
 from eblime.core.derived import DECIDED, hc_factors, local_noise_factors, noise_factors
@@ -67,6 +69,7 @@ class Regression:
     response: Response
     pairs: Pairs | None = None  # complements, of which only the odd part counts
     effect: float = 1.0  # how many masks count as one (`design_effect`)
+    finite: bool = False  # whether only masks that were not asked are uncertain
     aliased: float = 1.0  # of the variance of the lack of fit, what reaches the importances
 
     def evidence(self, *, a: float = 0.0, b: float = 0.0) -> Evidence:
@@ -106,6 +109,7 @@ def regress(
     standardize: bool = True,
     penalised: bool = False,
     corrected: bool = False,
+    finite: bool = False,
 ) -> list[Regression]:
     """The regression of each target; those that share their masks share the decomposition.
 
@@ -121,6 +125,8 @@ def regress(
         Whether a first column of ones is added to the masks.
     corrected
         Whether complementary pairs and uneven draws count as fewer masks.
+    finite
+        Whether only masks that were not asked are uncertain; see `with_population`.
     """
     known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float, Aliasing | None]] = {}
     found = []
@@ -146,6 +152,7 @@ def regress(
             response=respond(spectrum, target.scores, standardize=standardize),
             pairs=pairs,
             effect=effect,
+            finite=finite,
         )
         if aliasing is not None and pairs is not None:
             factor = aliasing.factor(pairs, target.scores[spectrum.rows])
@@ -155,9 +162,18 @@ def regress(
 
 
 def bayesian_posterior(
-    name: str, problem: Regression, mixture: Mixture, *, law: Law | None = None
+    name: str,
+    problem: Regression,
+    mixture: Mixture,
+    *,
+    law: Law | None = None,
+    unequal: bool = False,
 ) -> Posterior:
-    """Assemble the posterior from its mixture; `law` replaces the exact law of beta, if given."""
+    """Assemble the posterior from its mixture; `law` replaces the exact law of beta, if given.
+
+    `unequal` stretches that law to a variance that allows for unequal noise; lambda, sigma^2 and
+    the intercept keep theirs.
+    """
     extras: dict[str, ScalarLaw] = {"lam": mixture.lam, "sigma2": NoiseVariance(mixture=mixture)}
     spectrum, response, penalised = problem.spectrum, problem.response, mixture.matrix is not None
     if penalised:  # the intercept is the coefficient of a column of ones
@@ -173,7 +189,11 @@ def bayesian_posterior(
     posterior = _assemble(name, problem, mixture, coefficients)
     if penalised:
         posterior = replace(posterior, estimand=f"{LINEAR_FIT}penalised intercept")
-    return replace(posterior, law=mixture if law is None else law, extras=extras)
+    if unequal and response.unit and len(spectrum.root) > 1:
+        groups = pair_numbers(problem.answers.masks)
+        law = mixture.stretch(noise_factors(spectrum, response, mixture, groups))
+    posterior = replace(posterior, law=mixture if law is None else law, extras=extras)
+    return with_population(posterior, problem)
 
 
 def local_posterior(
@@ -200,46 +220,25 @@ def local_posterior(
     posterior = _assemble(name, problem, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
         missed, squares = _leave_out(problem, law, coefficients)
-        held = HeldOut.known(_r2_of_rows(problem, missed))
+        held = HeldOut(compute=partial(float, _r2_of_rows(problem, missed)))
         if unequal:
             law = law.stretch(local_noise_factors(law, problem.aliased * squares))
     else:
         held = held_out(answers, errors)
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
-            scales = np.exp(-law.fitted / 2)
-            scaled = replace(
-                problem,
-                answers=replace(answers, masks=answers.masks * scales),
-                spectrum=rescale(spectrum, scales),
-            )
-            law = law.stretch(_factors(scaled, law.base, pair_numbers(answers.masks)))
-    return replace(posterior, law=law, extras=Deferred(extras), held_out=held)
+            scaled, groups = rescale(spectrum, np.exp(-law.fitted / 2)), pair_numbers(answers.masks)
+            law = law.stretch(noise_factors(scaled, response, law.base, groups))
+    posterior = replace(posterior, law=law, extras=Deferred(extras), held_out=held)
+    return with_population(posterior, problem)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Deferred(Mapping[str, ScalarLaw]):
-    """Laws by name, each computed when it is first read."""
-
-    compute: Mapping[str, Callable[[], ScalarLaw]]
-    _found: dict[str, ScalarLaw] = field(default_factory=dict)
+class Deferred(UserDict[str, Any]):
+    """Laws by name, each computed when it is read."""
 
     def __getitem__(self, name: str) -> ScalarLaw:
         """The law of that name."""
-        if name not in self._found:
-            self._found[name] = self.compute[name]()
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """The names."""
-        return iter(self.compute)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self.compute)
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is a law of that name; computes nothing."""
-        return name in self.compute
+        law: ScalarLaw = self.data[name]()
+        return law
 
 
 def _local_lambda(law: LocalMixture) -> ScalarLaw:
@@ -346,15 +345,15 @@ def _r2_of_rows(problem: Regression, missed: FloatArray) -> float:
     return 1 - float(np.sum(missed**2) / np.sum(total**2))
 
 
-def with_population(posterior: Posterior, problem: Regression, *, finite: bool = True) -> Posterior:
+def with_population(posterior: Posterior, problem: Regression) -> Posterior:
     """The posterior of the fit to all masks, given that of a regression on those that were asked.
 
     Only masks that were not asked are uncertain. Nothing changes where masks do not decide the
-    input, were drawn unevenly, or are a tiny part of all. If not `finite`, only the loop's answers
-    to all masks count, which leave nothing open.
+    input, were drawn unevenly, or are a tiny part of all. If the problem is not `finite`, only the
+    loop's answers to all masks count, which leave nothing open.
     """
     answers, spectrum, law = problem.answers, problem.spectrum, posterior.law
-    uneven = answers.noisy or answers.sampling is not None
+    finite, uneven = problem.finite, answers.noisy or answers.sampling is not None
     if uneven or not problem.response.unit or not (finite or answers.original is not None):
         return posterior
     free = spectrum.flat or len(spectrum.basis) > answers.n_features  # or penalised, by very little
@@ -387,11 +386,12 @@ def point_posterior(name: str, problem: Regression, mixture: Mixture) -> Posteri
     beta = mixture.mean
     beta.flags.writeable = False
     intercept = problem.response.mean - float(problem.spectrum.centre @ beta)
-    return replace(
+    posterior = replace(
         _assemble(name, problem, mixture, mixture.coefficients),
         law=PointMass(mean=beta, method=name),
         extras={"lam": mixture.lam, "intercept": PointValue(value=intercept)},
     )
+    return with_population(posterior, problem)
 
 
 def _assemble(name: str, problem: Regression, law: Law, coefficients: FloatArray) -> Posterior:
@@ -409,25 +409,6 @@ def _assemble(name: str, problem: Regression, law: Law, coefficients: FloatArray
         held_out=held,
         score_range=score_range(answers.scores, answers.weights),
     )
-
-
-def allow_unequal_noise(posterior: Posterior, problem: Regression) -> Posterior:
-    """Stretch the law of the importances to a variance that allows for unequal noise.
-
-    The extras (lambda, sigma^2, the intercept) keep their laws.
-    """
-    law = posterior.law
-    assert isinstance(law, Mixture)
-    if not problem.response.unit or len(problem.spectrum.root) < 2:
-        return posterior
-    factors = _factors(problem, law, pair_numbers(problem.answers.masks))
-    return replace(posterior, law=law.stretch(factors))
-
-
-def _factors(problem: Regression, law: Mixture, groups: IntArray) -> FloatArray:
-    """`noise_factors` of a regression, (p,)."""
-    masks, scores = problem.answers.masks, problem.answers.scores
-    return noise_factors(problem.spectrum, problem.response, law, masks, scores, groups)
 
 
 def _surrogate_r2(problem: Regression, coefficients: FloatArray) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -26,11 +25,9 @@ from eblime.core.spectrum import (
 )
 from eblime.methods.common import (
     Regression,
-    allow_unequal_noise,
     bayesian_posterior,
     local_posterior,
     regress,
-    with_population,
 )
 from eblime.posterior import Posterior
 
@@ -181,8 +178,8 @@ class EBLIME:
         return cls(a=1.0, b=1.0, intercept="none", standardize=False, grid=grid, local=False)
 
     @property
-    def fits_inputs(self) -> bool:
-        """Whether several inputs can be fitted together: it draws nothing."""
+    def fits_together(self) -> bool:
+        """Whether several targets can be fitted together: it draws nothing."""
         return self.grid is None
 
     @property
@@ -197,36 +194,34 @@ class EBLIME:
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
-        return self.fit_targets(rng, [answers])[0]
+        if self.grid is None:
+            return self.fit_targets([answers])[0]
+        [problem] = self._problems([answers])
+        evidence = self._evidence(problem)
+        lam = grid_lambda(evidence, self.grid.lambdas, scale=self.scale)
+        mixture = problem.law(lam, evidence)
+        drawn = _draws_law(rng, self.grid, mixture)
+        return bayesian_posterior(self.name, problem, mixture, law=drawn)
 
-    def fit_targets(
-        self, rng: np.random.Generator, answers: Sequence[Answers]
-    ) -> tuple[Posterior, ...]:
-        """Fit several targets; those that share their masks share the decomposition."""
+    def fit_targets(self, answers: Sequence[Answers]) -> list[Posterior]:
+        """Fit several targets without a grid; those that share masks share the decomposition."""
         problems, unequal = self._problems(answers), self.noise == "unequal"
-        if self.local:
-            posteriors = [
-                local_posterior(self.name, *pair, unequal=unequal, errors=self._local_errors)
-                for pair in zip(problems, self._local_laws(problems), strict=True)
-            ]
-        else:  # the same stream for every target: each gets the draws it would get alone
-            streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
-            posteriors = [
-                self._ridge_posterior(*pair) for pair in zip(streams, problems, strict=True)
-            ]
-            if unequal:
-                posteriors = [
-                    allow_unequal_noise(*pair) for pair in zip(posteriors, problems, strict=True)
-                ]
-        return tuple(
-            with_population(*pair, finite=bool(self.finite))
-            for pair in zip(posteriors, problems, strict=True)
-        )
+        if not self.local:
+            return [self._ridge_posterior(problem, unequal=unequal) for problem in problems]
+        return [
+            local_posterior(self.name, *pair, unequal=unequal, errors=self._local_errors)
+            for pair in zip(problems, self._local_laws(problems), strict=True)
+        ]
 
     def _problems(self, answers: Sequence[Answers]) -> list[Regression]:
         """The regression of each target, before anything about lambda."""
-        flat, corrected = self.intercept == "flat", self.grid is None
-        return regress(answers, flat=flat, standardize=self.standardize, corrected=corrected)
+        return regress(
+            answers,
+            flat=self.intercept == "flat",
+            standardize=self.standardize,
+            corrected=self.grid is None,
+            finite=bool(self.finite),
+        )
 
     def _local_laws(self, problems: Sequence[Regression]) -> list[LocalMixture]:
         """The law of beta with a scale for each feature, many at a time where possible."""
@@ -287,16 +282,13 @@ class EBLIME:
             )
         return missed
 
-    def _ridge_posterior(self, rng: np.random.Generator, problem: Regression) -> Posterior:
+    def _ridge_posterior(self, problem: Regression, *, unequal: bool) -> Posterior:
         """The posterior with one common lambda."""
         spectrum, evidence = problem.spectrum, self._evidence(problem)
-        if self.grid is None:
-            null = len(spectrum.d) < len(spectrum.basis)
-            lam = half_line_lambda(evidence, scale=self.scale, null=null)
-            return bayesian_posterior(self.name, problem, problem.law(lam, evidence))
-        mixture = problem.law(grid_lambda(evidence, self.grid.lambdas, scale=self.scale), evidence)
-        drawn = _draws_law(rng, self.grid, mixture)
-        return bayesian_posterior(self.name, problem, mixture, law=drawn)
+        null = len(spectrum.d) < len(spectrum.basis)
+        lam = half_line_lambda(evidence, scale=self.scale, null=null)
+        mixture = problem.law(lam, evidence)
+        return bayesian_posterior(self.name, problem, mixture, unequal=unequal)
 
     def _evidence(self, problem: Regression) -> Evidence:
         """The likelihood of lambda."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -37,39 +37,33 @@ def as_method(method: str | Method) -> Method:
 def fit_each(
     method: Method, rng: np.random.Generator, answers: Sequence[Answers]
 ) -> tuple[Posterior, ...]:
-    """Fit several targets that share their masks; each gets the draws that it would get alone.
+    """Fit several targets; each gets the numbers that it would get alone, to the last bit.
 
     Every fit of the library passes here, and limits the threads of linear algebra. Features that
-    are fixed are left out, and have importance zero.
+    are fixed are left out, and have importance zero. The targets may be of several inputs if the
+    method says that it draws nothing (`fits_together`).
     """
-    fixed = answers[0].fixed
-    if fixed is not None:
-        found = fit_each(method, rng, [target.varying for target in answers])
-        return tuple(posterior.with_fixed(fixed) for posterior in found)
-    if answers[0].n_masks < 2:
+    if any(target.n_masks < 2 for target in answers):
         raise ValueError("A fit needs at least 2 masks; got 1. One score says nothing.")
-    n, p = answers[0].masks.shape
+    varying, together = [target.varying for target in answers], fits_together(method)
+    n, p = varying[0].masks.shape
     with few_threads(float(n) * p * min(n, p)):
-        if hasattr(method, "fit_targets"):
-            fitted: tuple[Posterior, ...] = method.fit_targets(rng, answers)
-            return fitted
-        streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
-        return tuple(method.fit(*pair) for pair in zip(streams, answers, strict=True))
+        if together is not None:
+            fitted = together(varying)
+        else:
+            streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
+            fitted = [method.fit(*pair) for pair in zip(streams, varying, strict=True)]
+    pairs = zip(fitted, answers, strict=True)
+    return tuple(posterior.with_fixed(target.fixed) for posterior, target in pairs)
 
 
-def fit_inputs(method: Any, inputs: Sequence[Sequence[Answers]]) -> list[tuple[Posterior, ...]]:
-    """Fit the targets of several inputs together, by a method that draws nothing (`fits_inputs`).
-
-    The numbers are those of `fit_each`, to the last bit.
-    """
-    every = [target for answers in inputs for target in answers]
-    with few_threads(0):
-        fitted = iter(method.fit_targets(np.random.default_rng(0), every))
-    return [tuple(next(fitted) for _ in answers) for answers in inputs]
+def fits_together(method: Any) -> Callable[[Sequence[Answers]], Sequence[Posterior]] | None:
+    """What fits several targets of one or several inputs at once; None if each is fitted alone."""
+    return method.fit_targets if getattr(method, "fits_together", False) else None
 
 
-def is_quick(method: Method, answers: Answers, *, fits: int = 1) -> bool:
-    """Whether some fits take a second or so, by the number of masks, features and draws.
+def is_quick(method: Method, answers: Answers) -> bool:
+    """Whether a fit takes a second or so, by the number of masks, features and draws.
 
     A method with a limit on its masks (`most_masks`) solves a system with one row per mask, unless
     it has all of them.
@@ -80,7 +74,7 @@ def is_quick(method: Method, answers: Answers, *, fits: int = 1) -> bool:
         work += n * p * min(n, p)
     elif n != 2.0**p or answers.noisy:
         work += n**2 * (3 * n + 10 * p) + 300 * p**2
-    return bool(fits * work <= _MOST_WORK)
+    return bool(work <= _MOST_WORK)
 
 
 def _sum_of_counts(settings: Any) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._checks import check_choice, check_number
 from eblime.answers import Answers
-from eblime.methods.common import bayesian_posterior, point_posterior, regress, with_population
+from eblime.methods.common import bayesian_posterior, point_posterior, regress
 from eblime.posterior import Posterior
 
 
@@ -42,6 +42,7 @@ class BayesLIME:
     finite: bool = False
 
     name: ClassVar[str] = "BayesLIME"
+    fits_together: ClassVar[bool] = True  # nothing is drawn
 
     def __post_init__(self) -> None:
         """Refuse an unknown intercept."""
@@ -49,12 +50,10 @@ class BayesLIME:
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
-        return self.fit_targets(rng, [answers])[0]
+        return self.fit_targets([answers])[0]
 
-    def fit_targets(
-        self, rng: np.random.Generator, answers: Sequence[Answers]
-    ) -> tuple[Posterior, ...]:
-        """Fit several targets from one decomposition of the masks that they share."""
+    def fit_targets(self, answers: Sequence[Answers]) -> list[Posterior]:
+        """Fit several targets; those that share their masks share the decomposition."""
         flat, penalised = self.intercept == "flat", self.intercept == "penalised"
         counting = np.count_nonzero(answers[0].weights)
         if flat and counting < 2:
@@ -63,15 +62,10 @@ class BayesLIME:
                 f"got {counting}."
             )
         # the method is scale-free, so that standardising changes nothing
-        problems = regress(answers, flat=flat, penalised=penalised)
-        posteriors = [
+        return [
             bayesian_posterior(self.name, problem, problem.fixed(1.0, penalised=penalised))
-            for problem in problems
+            for problem in regress(answers, flat=flat, penalised=penalised, finite=self.finite)
         ]
-        return tuple(
-            with_population(*pair, finite=self.finite)
-            for pair in zip(posteriors, problems, strict=True)
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +96,7 @@ class LIME:
 
     name: ClassVar[str] = "LIME"
     has_spread: ClassVar[bool] = False  # stop rules need a spread
+    fits_together: ClassVar[bool] = True  # nothing is drawn
 
     def __post_init__(self) -> None:
         """Refuse settings that no ridge regression can have."""
@@ -110,18 +105,11 @@ class LIME:
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
-        return self.fit_targets(rng, [answers])[0]
+        return self.fit_targets([answers])[0]
 
-    def fit_targets(
-        self, rng: np.random.Generator, answers: Sequence[Answers]
-    ) -> tuple[Posterior, ...]:
-        """Fit several targets from one decomposition of the masks that they share."""
-        problems = regress(answers, flat=self.intercept == "flat")
-        posteriors = [
+    def fit_targets(self, answers: Sequence[Answers]) -> list[Posterior]:
+        """Fit several targets; those that share their masks share the decomposition."""
+        return [
             point_posterior(self.name, problem, problem.fixed(float(self.alpha)))
-            for problem in problems
+            for problem in regress(answers, flat=self.intercept == "flat", finite=self.finite)
         ]
-        return tuple(
-            with_population(*pair, finite=self.finite)
-            for pair in zip(posteriors, problems, strict=True)
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from types import MethodType
@@ -15,7 +15,8 @@ from eblime.models.signal import SignalModel
 __all__ = ["fingerprint", "named"]
 
 _FUNCTIONS = ("preprocess", "reader", "score")  # settings of eblime's own models
-_LEFT_OUT = ("url", "key_name", "timeout", "digest", "device")  # they change no answer
+_LEFT_OUT = ("url", "key_name", "digest", "device")  # they change no answer
+_DATA = (str, int, float, tuple, Mapping)
 
 
 def fingerprint(model: Any) -> str:
@@ -37,6 +38,9 @@ def fingerprint(model: Any) -> str:
         )
     if model.digest is None:
         raise UnknownContentError("it was not loaded from an .onnx file with its weights inside")
+    for function in (model.preprocess, model.reader):
+        if function is not None and not type(function).__module__.startswith("eblime."):
+            raise UnknownContentError("its `preprocess` or `reader` is code, which may change")
     settings = (model.preprocess, model.activation, model.output, model.reader)
     return digest_of(("onnx", model.digest, *settings))
 
@@ -64,6 +68,6 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
             yield entry.name, value.__name__
         elif _is_adapter(value):
             yield from _settings(value)
-        else:
+        elif entry.name in _FUNCTIONS or isinstance(value, _DATA):
             with suppress(UnknownContentError):
-                yield entry.name, digest_of(value, code=entry.name in _FUNCTIONS)
+                yield entry.name, digest_of(value)

@@ -17,7 +17,6 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,7 +30,6 @@ from eblime._lazy import import_extra
 from eblime._repr import short_repr
 from eblime._text import printable
 from eblime._types import FloatArray
-from eblime.models.asynchronous import in_thread, wait_for
 from eblime.models.conversion import descends
 from eblime.models.torch import evaluation
 
@@ -42,6 +40,7 @@ _TOKENS_CPU = 600  # the padding of larger batches costs a CPU more than they sa
 _LOGITS = 1 << 26  # in one forward pass
 _LONGEST_ERROR = 300  # characters of a server's message
 _LONGEST_REPLY = 8_000_000  # bytes
+_LONGEST_WAIT = 600.0  # seconds for a part of a reply; `Calls(timeout=)` limits the whole of it
 _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
@@ -320,8 +319,6 @@ class ServerModel:
         Name of the environment variable with the key, if it is set; None sends no key.
     max_new_tokens, temperature
         As for `TransformersModel`.
-    timeout
-        Seconds for one request, until the whole answer has arrived.
     options
         Other fields of each request, such as {"seed": 1}; None leaves a field out.
 
@@ -336,7 +333,6 @@ class ServerModel:
     key_name: str | None = field(default="OPENAI_API_KEY", kw_only=True)
     max_new_tokens: int = field(default=256, kw_only=True)
     temperature: float = field(default=0.0, kw_only=True)
-    timeout: float = field(default=600.0, kw_only=True)
     options: Mapping[str, Any] | None = field(default=None, kw_only=True)
     _memory: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
@@ -344,7 +340,6 @@ class ServerModel:
 
     def __post_init__(self) -> None:
         _check_generation(self.max_new_tokens, self.temperature)
-        check_number("timeout", self.timeout)
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("`url` must be the address of a server: 'http://localhost:8000/v1'.")
@@ -476,21 +471,14 @@ class ServerModel:
         return reply
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Send one request, and return what the reply has.
-
-        It is sent by a thread of its own: no frame of a traceback has the key, and a server that
-        sends a little at a time cannot take longer than the timeout.
-        """
+        """Send one request, and return what the reply has."""
         data = None
         if body is not None:
             fields = {"model": self._memory.get("model"), **body, **(self.options or {})}
             fields = {name: value for name, value in fields.items() if value is not None}
             data = json.dumps(fields).encode()
-        try:
-            found = wait_for(in_thread(self._fetch, path, data), self.timeout)
-        except TimeoutError as error:
-            found = self._error(f"did not answer: {error}", retry_after=0)
-        if isinstance(found, ServerError):
+        found = self._fetch(path, data)
+        if isinstance(found, ServerError):  # raised here, where no frame of a traceback has the key
             raise found
         return found
 
@@ -507,16 +495,21 @@ class ServerModel:
         if key := self._key():
             headers["Authorization"] = f"Bearer {key}"
         secrets = [key, quote(key, safe=""), base64.b64encode(key.encode()).decode().rstrip("=")]
-        clean = partial(_without, secrets=secrets if len(key) >= _SHORTEST_SECRET else [])
+
+        def clean(text: str) -> str:
+            for secret in secrets if len(key) >= _SHORTEST_SECRET else ():
+                text = text.replace(secret, "***")
+            return text
+
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers)
         try:
-            status, reason, pause, raw = _exchange(request, self.timeout)
+            status, reason, pause, raw = _exchange(request)
         except (OSError, HTTPException, UnicodeError) as error:
             cause = getattr(error, "reason", error)
             words = _short(clean(str(cause)) or type(cause).__name__)
             return self._error(f"did not answer: {words}", retry_after=0)
         try:
-            content = clean(json.loads(raw))
+            content = json.loads(clean(json.dumps(json.loads(raw))))
         except (ValueError, RecursionError):
             content = None  # such as a page
         if status // 100 != 2:
@@ -562,12 +555,10 @@ _PROXIES = {name: url for name, url in urllib.request.getproxies().items() if na
 _OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler(_PROXIES))
 
 
-def _exchange(
-    request: urllib.request.Request, seconds: float
-) -> tuple[int, str, str | None, bytes]:
+def _exchange(request: urllib.request.Request) -> tuple[int, str, str | None, bytes]:
     """Send a request: status, reason, `Retry-After` and the beginning of the body of the reply."""
-    try:  # a socket cannot wait much longer than a million seconds
-        reply = _OPENER.open(request, timeout=min(seconds, 1e6))
+    try:
+        reply = _OPENER.open(request, timeout=_LONGEST_WAIT)
     except HTTPError as error:  # which is a reply, too
         reply = error
     with reply:
@@ -593,18 +584,6 @@ def _is_this_computer(host: str) -> bool:
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
-
-
-def _without(value: Any, secrets: Sequence[str]) -> Any:
-    """What a server sent, a text or the content of JSON, without the secrets."""
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, "***")
-    elif isinstance(value, list):
-        return [_without(entry, secrets) for entry in value]
-    elif isinstance(value, dict):
-        return {_without(name, secrets): _without(v, secrets) for name, v in value.items()}
-    return value
 
 
 def _seconds(header: str | None) -> float:

@@ -16,7 +16,7 @@ from eblime._lazy import import_extra
 from eblime._threads import at_fork
 from eblime._types import FloatArray
 from eblime.models.conversion import as_array, read_scores
-from eblime.protocols import Composite, RenderedScene
+from eblime.protocols import RenderedScene
 
 if TYPE_CHECKING:
     import torch
@@ -126,7 +126,7 @@ class TorchModel:
             return np.asarray(self.score(images.contiguous()).cpu().numpy())
 
     @contextmanager
-    def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
+    def scorer(self, scene: RenderedScene) -> Iterator[TorchScorer]:
         """Send a scene to the device, and score its masks there; other threads wait."""
         with evaluation(self.module, self.device, autocast=self.autocast) as device:
             yield TorchScorer(self, scene, device)
@@ -213,26 +213,29 @@ def _has_3d_weights(module: Any) -> bool:
     return any(not is_lazy(weight) and weight.dim() > 4 for weight in module.parameters())
 
 
-def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], torch.Tensor]:
-    """A function from masks, (n, p), to float32 images on the device, (n, C, H, W).
+def _renderer(scene: RenderedScene) -> Callable[[FloatArray], torch.Tensor]:
+    """A function from masks, (n, p), to float32 images in main memory, (n, C, H, W).
 
-    A CPU renders in the layout and dtype of the scene, which is several times as fast as
-    `torch.where`. A GPU gets the image once, and then masks only.
+    In the layout and dtype of the scene, which is several times as fast as `torch.where`.
     """
+    axis, renderer = scene.channel_axis, scene.renderer()
+
+    def render(masks: FloatArray) -> torch.Tensor:
+        batch = scene.batch(len(masks))
+        renderer.render(masks, batch)
+        images = _to_tensor(batch)
+        return _as_floats(images[:, None] if axis is None else images.movedim(axis + 1, 1))
+
+    return render
+
+
+def _renderer_on(
+    device: torch.device, scene: RenderedScene
+) -> Callable[[FloatArray], torch.Tensor]:
+    """The same on a GPU, which gets the image once, and then masks only."""
     import torch
 
     axis = scene.channel_axis
-    if device.type == "cpu" and isinstance(scene, RenderedScene):
-        renderer = scene.renderer()
-
-        def render(masks: FloatArray) -> torch.Tensor:
-            batch = scene.batch(len(masks))
-            renderer.render(masks, batch)
-            images = _to_tensor(batch)
-            images = images[:, None] if axis is None else images.movedim(axis + 1, 1)
-            return _as_floats(images)
-
-        return render
 
     def send(pixels: NDArray[Any]) -> torch.Tensor:
         sent = _to_tensor(pixels).to(device)
@@ -241,7 +244,7 @@ def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], 
     shown, hidden = send(scene.shown), send(scene.hidden)
     labels = _to_tensor(scene.labels).to(device).ravel()
 
-    def render_there(masks: FloatArray) -> torch.Tensor:
+    def render(masks: FloatArray) -> torch.Tensor:
         bits = torch.from_numpy(masks > 0.5)
         if device.type == "cuda":  # pinned memory is copied without waiting
             bits = bits.pin_memory()
@@ -249,7 +252,7 @@ def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], 
         by_pixel = bits[:, labels].reshape(len(masks), 1, *shown.shape[1:])
         return torch.where(by_pixel, shown, hidden)
 
-    return render_there
+    return render
 
 
 class TorchScorer:
@@ -263,10 +266,11 @@ class TorchScorer:
         Batches of a few images for a CPU, of hundreds for a GPU, limited by memory.
     """
 
-    def __init__(self, model: TorchModel, scene: Composite, device: torch.device) -> None:
+    def __init__(self, model: TorchModel, scene: RenderedScene, device: torch.device) -> None:
         import torch
 
-        self._model, self._device, self._render = model, device, _renderer(scene, device)
+        self._model, self._device = model, device
+        self._render = _renderer(scene) if device.type == "cpu" else _renderer_on(device, scene)
         self.overlaps = device.type == "cuda"
         most = (1 << 29 if self.overlaps else 1 << 26) // (4 * scene.shown.size)
         sizes = [n for n in ((256, 512) if self.overlaps else (4, 8, 16, 32, 64)) if n <= most]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -38,10 +38,9 @@ def render_page(
     from markupsafe import Markup
 
     style, script = _asset("report.css"), "".join(map(_asset, scripts))
-    allowed = f"'sha256-{_digest(script)}'" if scripts else "'none'"
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src 'sha256-{_digest(style)}'; script-src {allowed}"
+        f"style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'"
     )
     page = {"policy": policy, "style": Markup(style), "script": Markup(script)}
     return str(render(template, **page, version=__version__, **values))
@@ -81,13 +80,3 @@ def _asset(name: str) -> str:
 def _digest(content: str) -> str:
     """The hash by which a content-security policy identifies an inline block."""
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
-def weights_page(weights: Mapping[str, Sequence[tuple[object, float]]]) -> str:
-    """A self-contained page: for each label the features and their weights."""
-    return render_page("weights_page.html.j2", scripts=(), heading="Explanation", weights=weights)
-
-
-def weights_fragment(weights: Mapping[str, Sequence[tuple[object, float]]]) -> str:
-    """The same for a notebook."""
-    return str(render("weights.html.j2", weights=weights))

@@ -153,7 +153,7 @@ def posteriors_by_width(explanation: Explanation, widths: Sequence[float]) -> tu
     for width in widths:
         check_number("width", width)
     kernel = _exponential(explanation)
-    methods = [Quadrature(kernel=replace(kernel, width=w, theta=None)) for w in widths]
+    methods = [Quadrature(kernel=replace(kernel, width=w)) for w in widths]
     return index_posteriors(explanation, methods)
 
 

@@ -22,6 +22,7 @@ import sys
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ def _explanation(tree: Any) -> Explanation:
     else:
         (posterior,) = fit_each(method, _generator_in(generator), [answers])
         if not isinstance(posterior.held_out, float) and summary["r2_held_out"] is not None:
-            known = HeldOut.known(summary["r2_held_out"])
+            known = HeldOut(compute=partial(float, summary["r2_held_out"]))
             posterior = dataclasses.replace(posterior, held_out=known)
     found = Explanation(
         posterior=posterior,
@@ -446,7 +447,7 @@ def _stored_posterior(
         law = StoredLaw(columns={name: summary[name] for name in _COLUMNS}, drawn=drawn)
     held_out: Any = summary["r2_held_out"]
     if held_out is not None:  # all masks leave nothing to hold out
-        held_out = float(held_out) if exhaustive else HeldOut.known(held_out)
+        held_out = float(held_out) if exhaustive else HeldOut(compute=partial(float, held_out))
     made = Posterior.from_law(
         law,
         answers,

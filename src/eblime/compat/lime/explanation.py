@@ -174,10 +174,8 @@ class Explanation(Result):
         `opacity` have no effect: the page always shows the classes, the prediction and the input.
         """
         from eblime.reporting.page import report
-        from eblime.reporting.render import weights_page
 
-        shown, weights = self._page_content(labels, kwargs)
-        return report(shown) if shown else weights_page(weights)
+        return report(self._shown(labels, kwargs))
 
     def save_to_file(
         self,
@@ -201,25 +199,21 @@ class Explanation(Result):
         """Show the explanations of the labels below the cell of a notebook."""
         from IPython.display import HTML, display
 
-        from eblime.reporting.render import weights_fragment
+        for e in self._shown(labels, kwargs):
+            display(HTML(e._repr_html_()))
 
-        shown, weights = self._page_content(labels, kwargs)
-        for part in [e._repr_html_() for e in shown] or [weights_fragment(weights)]:
-            display(HTML(part))
-
-    def _page_content(
+    def _shown(
         self, labels: Sequence[int] | None, options: Mapping[str, object]
-    ) -> tuple[list[Explained], dict[str, list[tuple[Any, ...]]]]:
-        """What a page shows: explanations, or weights by label where they have no posterior."""
+    ) -> list[Explained]:
+        """What a page shows."""
         for name in set(options) - _PAGE_OPTIONS:
             raise TypeError(f"`{name}` is not an option of this page.")
-        names = {1: "prediction"}
+        chosen: Sequence[int] = [1]
         if self.mode == "classification":
             chosen = self.available_labels() if labels is None else labels
-            names = {label: class_name(self.class_names, label) for label in chosen}
-        if not all(self._has_own_fit(label) for label in names):
-            return [], {name: self.as_list(label) for label, name in names.items()}
-        return [self.explanations[label] for label in names], {}
+        if not all(map(self._has_own_fit, chosen)):
+            raise ValueError("The weights in `local_exp` are not those of a fit: use `as_list`.")
+        return [self.explanations[label] for label in chosen]
 
 
 def class_name(names: Any, label: int) -> str:
