@@ -104,11 +104,13 @@ def test_a_lazy_frame_must_be_collected():
 
 
 def test_a_model_is_not_an_explainer(tmp_path):
-    """A function that needs arguments cannot create an explainer."""
+    """Nor is it a function that creates one, nor may that create anything else."""
     pytest.importorskip("pyarrow")
 
-    with pytest.raises(TypeError, match="creates one; got function that needs arguments"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'batch'"):
         eblime.explain_many(never, ROWS, tmp_path / "run")
+    with pytest.raises(TypeError, match="creates one; got int"):
+        eblime.explain_many(lambda: 3, ROWS, tmp_path / "run")
 
 
 def test_a_model_of_one_input_is_told_about_batches():

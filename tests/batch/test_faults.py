@@ -288,7 +288,7 @@ def test_a_full_file_system(small_disk, wanted, workers):
 def test_a_file_is_no_folder(tmp_path):
     """Before any model call."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError, match="must be a folder"):
+    with pytest.raises(FileExistsError, match="file"):
         eblime.explain_many(make, ROWS, tmp_path / "file")
 
 

@@ -60,8 +60,7 @@ class Series:
     def details(self):
         """Columns that runs know with other types, and one that they do not know."""
         numbers = [float(k) for k in range(self.pieces)]
-        halves = [k + 0.5 for k in range(self.pieces)]
-        return {"value": numbers, "left": halves, "top": [*range(self.pieces)], "speed": numbers}
+        return {"value": numbers, "top": [*range(self.pieces)], "speed": numbers}
 
 
 def read_series(values, *, pieces=4, fill=0.0):
@@ -245,7 +244,6 @@ def test_a_domain_of_another_package_runs(tmp_path, monkeypatch):
     assert rows["feature"].tolist() == ["piece 0", "piece 1", "piece 2", "piece 3"]
     assert rows["value"].tolist() == ["0.0", "1.0", "2.0", "3.0"]
     assert rows["top"].tolist() == [0, 1, 2, 3]
-    assert "left" not in rows  # halves do not fit a column of whole numbers
     kept = run.explanation(2)
     np.testing.assert_array_equal(kept.posterior.mean, rows["mean"])
     np.testing.assert_array_equal(kept.scene.values, INPUTS[2])

@@ -18,8 +18,8 @@ from test_storage import explained
 import eblime
 from eblime.cli.app import main
 from eblime.cli.assembly import load_labels, load_model
-from eblime.cli.kinds import parse_hide, parse_segmentation
-from eblime.cli.output import file_items, print_explanation, save_figure, show_page
+from eblime.cli.kinds import file_items, parse_hide, parse_segmentation
+from eblime.cli.show import print_explanation, save_figure, show_page
 from eblime.domains.image.photo import read_photo
 
 MODEL = '''
@@ -164,7 +164,7 @@ def test_compare_prints_both_explanations(folder, capsys):
         ),
         (
             ("explain", "image", "photos/a.png", "--model", "shades:green", "--out", "names.txt"),
-            "names.txt must be a folder; it is a file",
+            "File exists: ",
         ),
         (
             ("explain", "image", "photos/a.png", "--model", "shades:green", "--method", "magic"),

@@ -4,7 +4,7 @@ import re
 import sys
 
 import eblime
-from eblime.cli.output import print_explanation
+from eblime.cli.show import print_explanation
 
 
 def test_sentences_are_broken_between_words_and_only_on_a_terminal(monkeypatch, capsys):

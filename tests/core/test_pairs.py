@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
 from eblime.core.pairs import find_pairs, pair_numbers
+from eblime.methods import common
 
 
 def pairs_of(rng, m, p):
@@ -31,7 +32,7 @@ def test_pairs_are_found_wherever_they_start(rng):
 @pytest.mark.parametrize("local", [False, True])
 def test_pairs_of_equal_weight_are_a_regression_of_odd_parts(rng, local, monkeypatch):
     """The same posterior as half of the differences on half of the differences of the masks."""
-    monkeypatch.setattr(eblime.methods.common, "find_aliasing", lambda *_: None)
+    monkeypatch.setattr(common, "find_aliasing", lambda *_: None)
     masks = pairs_of(rng, 40, 5)
     scores = np.tanh(masks @ rng.normal(size=5)) + masks[:, 0] * masks[:, 1]
     odd = (masks[::2] - masks[1::2]) / np.sqrt(2)

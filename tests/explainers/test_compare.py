@@ -94,16 +94,6 @@ def test_texts_rows_and_images(model, x, settings):
     assert labels == ["eblime", "lime"]
 
 
-def test_explanations_with_the_same_name_are_both_drawn():
-    """Two runs of one method have a legend entry each."""
-    from eblime.plot.charts import compare
-
-    one, other = (eblime.TextExplainer(mood, n_masks=60).explain(TEXT, rng=k) for k in (0, 1))
-    labels = [text.get_text() for text in compare(one, other).get_legend().get_texts()]
-
-    assert labels == ["EBLIME (first)", "EBLIME (second)"]
-
-
 def test_html_escapes_names_from_the_text():
     """A text cannot bring tags into a notebook."""
     found = eblime.compare(len_of, "<script> alert </script> x y", ["lime"], tokens=r"\S+")

@@ -11,7 +11,7 @@ import pytest
 
 import eblime
 from eblime.answers import Answers
-from eblime.cli.output import print_explanation
+from eblime.cli.show import print_explanation
 from eblime.core.laws import PointValue
 from eblime.core.student import StudentMixture
 from eblime.results.notes import _masks_per_feature, fit_sentence, is_poor_fit, notes

@@ -19,7 +19,6 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
-from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,7 +43,6 @@ _HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link mus
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
 _MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer
-_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": index}
 _TEMPORARY = (
     *(".manifest.json.*.tmp", ".part-*.tmp", "explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
 )
@@ -133,14 +131,12 @@ def check_manifest(
     Returns the id of the run and its settings. The settings of a run without finished parts are
     replaced. With `new_inputs` the inputs may differ, as long as their number is the same.
     """
-    wanted: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+    wanted = dict(settings)
     remove_leftovers(folder)
     if not part_files(folder):
         run = digest_of(wanted)[:16]
         write_manifest(folder, run, wanted)
         return run, wanted
-    if (folder / "manifest.json").kind() == "nothing":
-        raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
     found = read_manifest(folder)
     known = found["settings"] | ({"inputs": wanted["inputs"]} if new_inputs else {})
     refuse_difference(folder, known, wanted)
@@ -198,12 +194,10 @@ def read_manifest(folder: Location) -> dict[str, Any]:
     name = folder / "manifest.json"
     if name.kind() != "file":
         raise FileNotFoundError(f"{folder} is not an eblime run folder: it has no manifest.json.")
-    try:
+    found = None
+    with suppress(ValueError, RecursionError):
         found = json.loads(name.read())
-        intact = isinstance(found, dict) and found == with_checksum(found)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is damaged: {error}.") from error
-    if not intact:
+    if not isinstance(found, dict) or found != with_checksum(found):
         raise ValueError(f"{name} is damaged: its contents do not match its checksum.")
     if found.get("schema") != SCHEMA:
         raise ValueError(
@@ -255,12 +249,8 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
         "ess": post.ess,
         "n_masks": post.n_masks,
     }
-    for column in DETAILS.keys() & details.keys():
-        convert = _CONVERT[DETAILS[column]]
-        with suppress(TypeError, ValueError, OverflowError):  # of another type
-            values = [None if value is None else convert(value) for value in details[column]]
-            if len(values) == post.n_features:
-                found[column] = values
+    for name in DETAILS.keys() & details.keys():
+        found[name] = [str(v) if DETAILS[name] == "string" else v for v in details[name]]
     return found
 
 
@@ -294,7 +284,7 @@ def _column(rows: Rows, name: str, kind: str) -> Any:
         else:
             values += [value] * len(block.get("feature", [None]))
     try:
-        return pa.array(values, type=getattr(pa, kind)())
+        return pa.array(values, type=kind)
     except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
         coded = (v if v is None else v.encode("utf8", "backslashreplace") for v in values)
         return pa.array([v if v is None else v.decode() for v in coded])
@@ -305,8 +295,7 @@ def _column(rows: Rows, name: str, kind: str) -> Any:
 
 def part_schema() -> Any:
     """The columns of a part, as an Arrow schema."""
-    pa, _ = arrow()
-    return pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS])
+    return arrow()[0].schema(COLUMNS)
 
 
 def part_count(settings: Mapping[str, Any]) -> int:

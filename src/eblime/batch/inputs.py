@@ -205,10 +205,8 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
     for name, size in sizes.items():
         found.update(os.fsencode(f"{name}\0{size}\n"))
         if whole:
-            try:
+            with suppress(OSError):  # reported when the file is explained
                 found.update((folder / name).sha256().digest())
-            except OSError:  # reported when the file is explained
-                continue
     return Files(
         folder=folder,
         names=pa.array([os.fsencode(name) for name in sizes], type=pa.large_binary()),
@@ -267,16 +265,13 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
     which have the smallest and largest value of every column.
     """
     chunks: list[tuple[str, int]] = []
-    starts, digest, columns = [0], hashlib.sha256(), None
+    starts, digest = [0], hashlib.sha256()
     for file in files:
         system, path = file.open()
         try:
             footer = arrow()[1].read_metadata(path, filesystem=system)
         except (OSError, ValueError) as error:  # pyarrow's own error is a ValueError
             raise ValueError(f"{file} cannot be read as a Parquet file: {error}") from error
-        columns = columns or footer.schema.names
-        if footer.schema.names != columns:
-            raise ValueError(f"{file} must have the columns of {files[0]}; they differ.")
         whole = file.local_path is not None and file.local_path.stat().st_size <= _READ_WHOLE
         digest.update(file.sha256().digest() if whole else repr(footer.to_dict()).encode())
         for group in range(footer.num_row_groups):
@@ -325,18 +320,14 @@ def store_inputs(stream: Iterator[Any], folder: Location) -> Chunks:
     home, digest = folder / "inputs", hashlib.sha256()
     chunks: list[str] = []
     starts = [0]
-    for column, values in _chunks(stream, digest):
+    for rows in _chunks(stream, digest):
+        sink = pa.BufferOutputStream()
         try:
-            if column:
-                table = pa.table({column: pa.array(values, type=pa.binary())})
-            else:
-                table = pa.Table.from_pandas(pd.DataFrame(values))
+            pq.write_table(pa.Table.from_pandas(pd.DataFrame(rows)), sink)
         except (TypeError, ValueError, OverflowError) as error:  # pyarrow's errors are among these
             raise TypeError(f"{_UNLIKE} ({type(error).__name__}: {error}).") from error
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink)
         chunks.append(write_checked(home, f"{len(chunks):06d}", sink.getvalue().to_pybytes()))
-        starts.append(starts[-1] + len(values))
+        starts.append(starts[-1] + len(rows))
     if starts[-1] == 0:
         raise ValueError("`inputs` must not be empty; the iterator was empty.")
     for name in home.files().keys() - {*chunks}:
@@ -348,40 +339,39 @@ def store_inputs(stream: Iterator[Any], folder: Location) -> Chunks:
     )
 
 
-def _chunks(stream: Iterator[Any], digest: Any) -> Iterator[tuple[str, Any]]:
-    """Column and contents of chunks of limited size; adds the inputs to the digest."""
-    values: list[Any] = []
-    column, size = "", 0
+def _chunks(stream: Iterator[Any], digest: Any) -> Iterator[list[dict[Any, Any]]]:
+    """Chunks of limited size, as rows of tables; adds the inputs to the digest."""
+    rows: list[dict[Any, Any]] = []
+    size = 0
     for value in stream:
         digest.update(_digest(value).encode())
-        kind, content = _encode(value)
-        if values and (kind != column or len(values) >= _COUNT or size >= _BYTES):
-            yield column, values
-            values, size = [], 0
-        column = kind
-        values.append(content)
-        size += len(content)
-    if values:
-        yield column, values
+        row = _encode(value)
+        if rows and (row.keys() ^ rows[0].keys() or len(rows) >= _COUNT or size >= _BYTES):
+            yield rows
+            rows, size = [], 0
+        rows.append(row)
+        size += sum(len(cell) for cell in row.values() if isinstance(cell, bytes))
+    if rows:
+        yield rows
 
 
-def _encode(value: Any) -> tuple[str, Any]:
-    """The column that an input is stored in, and its bytes; "" and a dictionary for a row.
+def _encode(value: Any) -> dict[Any, Any]:
+    """The row of a table that an input is stored in.
 
-    Both are copies: an iterable may fill one array or dictionary again.
+    It is a copy: an iterable may fill one array or dictionary again.
     """
     if isinstance(value, str):
-        return "__text__", value.encode("utf8", "surrogatepass")
+        return {"__text__": value.encode("utf8", "surrogatepass")}
     if isinstance(value, os.PathLike):
-        return "__path__", os.fsencode(value)
+        return {"__path__": os.fsencode(value)}
     if isinstance(value, Mapping) or hasattr(value, "to_dict"):
-        return "", dict(value)
+        return dict(value)
     array = as_pixels(value) if is_picture(value) else np.asarray(value)
     if array.dtype.kind not in "buif":
         raise TypeError(f"{_UNLIKE} ({type(value).__name__} cannot be stored).")
     content = io.BytesIO()
     np.save(content, array, allow_pickle=False)
-    return "__array__", content.getvalue()
+    return {"__array__": content.getvalue()}
 
 
 _DECODE: dict[str, Callable[[bytes], Any]] = {

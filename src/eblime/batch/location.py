@@ -75,7 +75,7 @@ class Location:
     def open(self) -> tuple[Any, str]:
         """The pyarrow file system, and the path in it."""
         if self.local_path is not None:
-            return _file_system("")[0], self.address
+            return _file_system("file:///")[0], self.address
         head, query = self._split()
         scheme, rest = head.split("://", 1)
         first, _, inside = rest.partition("/")
@@ -85,10 +85,7 @@ class Location:
     def make(self) -> None:
         """Create the folder if it does not exist."""
         if self.local_path is not None:
-            try:
-                self.local_path.mkdir(parents=True, exist_ok=True)
-            except FileExistsError as error:
-                raise NotADirectoryError(f"{self} must be a folder; it is a file.") from error
+            self.local_path.mkdir(parents=True, exist_ok=True)
 
     def kind(self) -> str:
         """What exists there: a "file", a "folder" or "nothing"."""
@@ -215,16 +212,9 @@ def _file_system(address: str) -> tuple[Any, str]:
     pa, _ = arrow()
     from pyarrow import fs
 
-    if not address:
-        return fs.LocalFileSystem(), ""
     found: tuple[Any, str]
     try:
         found = fs.FileSystem.from_uri(address)
-    except pa.ArrowInvalid as known:
-        try:
-            found = fs.FileSystem.from_uri(f"fsspec+{address}")
-        except (ImportError, ValueError) as error:
-            raise ValueError(
-                f"{address} is not an address that pyarrow or fsspec can open ({error}; {known})."
-            ) from error
+    except pa.ArrowInvalid:
+        found = fs.FileSystem.from_uri(f"fsspec+{address}")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from math import isqrt
 from typing import Any
 
@@ -140,22 +140,17 @@ def explain_many(
         # those that a function chooses are known when the first part is done
         "explainer": explainer_settings(explainer) if created else None,
         "model": model_name(explainer.model, explainer.loop.calls.cache) if created else None,
-        "targets": int(targets)
-        if isinstance(targets, (int, np.integer))
-        else [
-            int(target) if isinstance(target, np.integer) else getattr(target, "text", target)
-            for target in ([targets] if isinstance(targets, str) else targets)
-        ],
-        "seed": int(seed),
+        "targets": [targets] if isinstance(targets, str) else targets,
+        "seed": seed,
         "prob": check_level("prob", prob),
-        "keep": None if keep is None else bool(keep),
+        "keep": keep,
         "about": None if created else getattr(explainer, "about", None),
     }
     if rule is not None:
-        settings |= {"until": setting_text(rule), "max_masks": max_masks and int(max_masks)}
+        settings |= {"until": setting_text(rule), "max_masks": max_masks}
     try:
-        json.dumps(settings, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        settings = json.loads(json.dumps(settings, allow_nan=False, default=_plain))
+    except (AttributeError, TypeError, ValueError) as error:
         raise TypeError(f"`about` and `targets` must hold what JSON can store: {error}.") from error
     folder = Location.of(out)
     given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
@@ -163,7 +158,7 @@ def explain_many(
     refuse_links(folder)
     with folder.lock():
         stored = store_inputs(given, folder) if isinstance(given, Iterator) else given
-        size = part_size or _part_size(folder, stored)
+        size = int(part_size or _part_size(folder, stored))
         settings |= {"count": len(stored), "inputs": stored.fingerprint, "part_size": size}
         run, settings = check_manifest(folder, settings, new_inputs=retry)
         done = done_parts(folder, run, part_count(settings), retry=retry)
@@ -226,9 +221,12 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
     """
     if (folder / "manifest.json").kind() == "file":
         return int(read_manifest(folder)["settings"]["part_size"])
-    try:
+    first, count = None, len(inputs)
+    with suppress(Exception):  # reported when the input is explained
         first = inputs.get(0)
-    except Exception:  # reported when the input is explained
-        first = None
-    count = len(inputs)
     return max(8, -(-count // _PARTS)) if is_large(first) else max(64, isqrt(count))
+
+
+def _plain(setting: Any) -> Any:
+    """A number of NumPy, or a score, as JSON has it."""
+    return setting.item() if isinstance(setting, np.generic) else setting.text

@@ -5,7 +5,6 @@ The result depends on the run's settings and the part's number alone.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -278,19 +277,11 @@ def _attempt(call: Callable[..., Any], *args: Any) -> Any:
 
 def make_explainer(given: Any) -> BaseExplainer:
     """The explainer itself, or what a function that creates one returns."""
-    made, got = given, type(given).__name__
-    if callable(given) and not isinstance(given, BaseExplainer):
-        try:
-            inspect.signature(given).bind()
-        except (TypeError, ValueError):
-            got += " that needs arguments"
-        else:
-            made = given()
-            got = type(made).__name__
+    made = given() if callable(given) and not isinstance(given, BaseExplainer) else given
     if not isinstance(made, BaseExplainer):
         raise TypeError(
             "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
-            f"function without arguments that creates one; got {got}."
+            f"function without arguments that creates one; got {type(made).__name__}."
         )
     return made
 

@@ -39,7 +39,6 @@ TRIES = 3  # deaths of workers that were starting
 GROWTH = 1 << 30  # bytes that a worker may grow after its first task before it is replaced
 _LOOK = 0.5  # seconds between checks for workers that are late
 _MEMORY = 1 << 30  # bytes that a worker with its model is expected to need
-_INSTEAD = "pass a function of a module that creates it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +129,12 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
 
 
 def _pack(job: Job, dumps: Callable[[Job], bytes]) -> bytes:
-    if on_gpu(job.explainer):
-        raise TypeError(
-            "`explainer` must not hold a network on a GPU if it is sent to other processes; "
-            f"{_INSTEAD}."
-        )
     try:
         return dumps(job)
     except Exception as error:
         raise TypeError(
-            "`explainer` must be picklable with several workers or a timeout; "
-            f"{_INSTEAD} ({type(error).__name__}: {error})."
+            "`explainer` must be picklable with several workers or a timeout; pass a function of a "
+            f"module that creates it ({type(error).__name__}: {error})."
         ) from error
 
 

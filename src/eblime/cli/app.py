@@ -11,7 +11,7 @@ import click
 from eblime import registry
 from eblime._version import __version__
 from eblime.cli.options import LazyGroup, error_line, option_of
-from eblime.cli.output import say
+from eblime.cli.show import say
 from eblime.domains.record import Option
 
 _INTERRUPTED = 130  # exit code

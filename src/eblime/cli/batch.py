@@ -8,6 +8,7 @@ model can run code, and receives the inputs. The domain is looked up among the i
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ from eblime.cli.options import (
     settings_of,
     used_by,
 )
-from eblime.cli.output import say, show_page
+from eblime.cli.show import say, show_page
 from eblime.domains.record import Command, Domain, Item, Option
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Recipe:
     def start(cls, domain: Domain, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
         """The recipe of a new run from the values of all options."""
         about: dict[str, Any] = {
-            **{one.name: _plain(one, values.get(one.name)) for one in _stored_options(domain.name)},
+            **{option.name: values.get(option.name) for option in _stored_options(domain.name)},
             "kind": domain.name,
             "inputs": values["argument"],
         }
@@ -105,7 +106,8 @@ class Recipe:
 
         about = read_manifest(Location.of(folder))["settings"]["about"]
         _check_stored(about, folder)
-        found = cls(about=about, trust_pickle=True, cache=cache)
+        trust_pickle = values["trust_run"] or values["trust_pickle"]
+        found = cls(about=about, trust_pickle=trust_pickle, cache=cache)
         places, names = found.places(), (option.name for option in AGAIN)
         named = {name: values[name] for name in names if values[name]}
         if {*about["digests"]} | {"inputs"} != {*places}:
@@ -116,17 +118,14 @@ class Recipe:
                     f"{folder} was created with --{name} {places.get(name)}; this call has "
                     f"--{name} {value}."
                 )
-        asked = replace(found, trust_pickle=values["trust_pickle"])
-        if values["trust_run"]:
-            return found
-        if set(places) - set(named):
+        if set(places) - set(named) and not values["trust_run"]:
             listed = ", ".join(f"--{name} {value}" for name, value in places.items())
             trusting = shlex.join(["eblime", "batch", "--resume", folder, "--trust-run"])
             raise PermissionError(
                 f"{folder} would use {listed}. If you trust all of it, name it again: "
-                f"{asked.resume_command(folder)} or trust the folder: {trusting}"
+                f"{found.resume_command(folder)} or trust the folder: {trusting}"
             )
-        return asked
+        return found
 
     def places(self) -> dict[str, str]:
         """All files and addresses that the run uses, by the options that name them."""
@@ -186,17 +185,10 @@ def _check_stored(about: Any, folder: str) -> None:
     for option in _stored_options(about["kind"]):
         given, same = about.get(option.name, "missing"), False
         with suppress(click.UsageError, AttributeError, TypeError):
-            read = _plain(option, option_of(option).type_cast_value(context, given))
-            same = (given, type(given)) == (read, type(read)) and option.name in about
+            read = option_of(option).type_cast_value(context, given)
+            same = option.name in about and json.dumps(read, default=str) == json.dumps(given)
         if not same or (given is None and (option.required or option.default is not None)):
             raise ValueError(f"{folder}/manifest.json is damaged: {option.flag} is {given!r:.80}.")
-
-
-def _plain(option: Option, value: Any) -> Any:
-    """The value of an option as JSON has it."""
-    if option.many:
-        return list(value or [])
-    return str(value) if isinstance(value, Path) else value
 
 
 def _full_name(name: str, value: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import cache, partial
 from pathlib import Path
@@ -28,13 +28,12 @@ from eblime.cli.options import (
     own_values,
     settings_of,
 )
-from eblime.cli.output import (
+from eblime.cli.show import (
     json_line,
     print_explanation,
     save_figure,
     say,
     show_page,
-    target_names,
     unique,
     write_all,
 )
@@ -156,7 +155,7 @@ def _write(
     prob, top = values["prob"], values["top"]
     pages = []
     shown = [found[found.methods[0]]] if isinstance(found, Comparison) else [*found.values()]
-    for explanation, name in zip(shown, target_names(stem, shown), strict=True):
+    for explanation, name in zip(shown, _target_names(stem, shown), strict=True):
         heading = f"{title}: why {explanation.label!r}?"
         written = write_all(explanation, folder, name, title=heading, prob=prob, top=top)
         pages.append(written[-1])
@@ -168,6 +167,16 @@ def _write(
     if isinstance(found, Comparison):
         pages += _write_comparison(found, folder / stem, values)
     return pages
+
+
+def _target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
+    """Names of an input's files: its own for one target, otherwise with each target's label."""
+    if len(explanations) == 1:
+        return [name]
+    labels = [re.sub(r"\W+", "-", entry.label).strip("-")[:40] for entry in explanations]
+    return unique(
+        [f"{name}-{label or e.target}" for label, e in zip(labels, explanations, strict=True)]
+    )
 
 
 def _write_comparison(found: Comparison, base: Path, values: Mapping[str, Any]) -> list[Path]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from operator import not_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eblime._text import one_of
+from eblime.batch.inputs import Files, find_files
+from eblime.batch.location import Location
 from eblime.cli.assembly import NORMALISATIONS
 from eblime.cli.options import used_by
-from eblime.cli.output import file_items, folder_files, say
+from eblime.cli.show import say, unique
 from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
 from eblime.domains.prompt import SEGMENTATIONS
 from eblime.domains.readers import VOLUME_ENDINGS
@@ -32,8 +35,36 @@ if TYPE_CHECKING:
 LoadModel = Callable[[], Any]
 Options = Mapping[str, Any]
 Size = tuple[int, int, int]  # height, width, channels
-_WHOLE = 0.9  # of a photo's pixels; cropping less away is not worth a message
 _LOOKED_AT = 1000  # photos of a run whose shapes are read before it starts, at most
+_WHOLE = 0.9  # of a photo's pixels; cropping less away is not worth a message
+
+
+def file_items(
+    path: Path, endings: Sequence[str], read: Callable[[Path], Any], kind: str = "text"
+) -> list[Item]:
+    """A file, or those of a folder with these endings, each read when its turn comes."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {kind} or folder {str(path)!r}.")
+    paths = [path]
+    if path.is_dir():
+        paths = sorted(e for e in path.iterdir() if e.name.lower().endswith(tuple(endings)))
+        if not paths:
+            raise FileNotFoundError(
+                f"The folder {str(path)!r} has no file that ends in {one_of(endings)}."
+            )
+    names = unique([entry.stem for entry in paths])
+    return [
+        Item(entry.name, name, partial(read, entry), entry)
+        for entry, name in zip(paths, names, strict=True)
+    ]
+
+
+def folder_files(argument: str, endings: tuple[str, ...], *, remote: bool = False) -> Files:
+    """The files of a folder and its subfolders, for a run; `remote` allows a store."""
+    folder = Location.of(argument)
+    if folder.kind() == "nothing" or not (remote or folder.local_path):
+        raise FileNotFoundError(f"There is no folder {argument!r}{'' if remote else ' here'}.")
+    return find_files(folder, endings)
 
 
 def _image_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
@@ -200,15 +231,10 @@ def _tabular_explainer(model: Any, settings: Options, options: Options, argument
 
 def read_table(path: Path) -> pd.DataFrame:
     """A pandas frame from a .csv, .tsv or .parquet file."""
+    from eblime._pandas import pd, read_csv
+
     if not path.is_file():
         raise FileNotFoundError(f"There is no table {str(path)!r}.")
-    return _read_table(path.resolve(), path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=2)  # the rows and the background, which are often the same file
-def _read_table(path: Path, time: int) -> pd.DataFrame:
-    """A file of this time as a frame, which must not be changed."""
-    from eblime._pandas import pd, read_csv
 
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".tsv", ".parquet"):

@@ -1,25 +1,102 @@
-"""`eblime demo`, `eblime show` and `eblime compare`: an example, and saved explanations."""
+"""`eblime demo`, `show` and `compare`, and how every command prints and writes its results."""
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import shutil
+import sys
+import warnings
+import webbrowser
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 
 from eblime._checks import check_level
+from eblime._files import write_whole
+from eblime._text import printable
+from eblime.batch.location import Location
 from eblime.cli.options import JSON, OPEN, OUT, PROB, TOP, OptionCommand
-from eblime.cli.output import (
-    json_line,
-    print_explanation,
-    save_figure,
-    say,
-    show_page,
-    unique,
-    write_all,
-)
 from eblime.domains.record import Option
+
+if TYPE_CHECKING:
+    from eblime.results.explanation import Explanation
+
+
+def say(text: str, *, error: bool = False, **style: Any) -> None:
+    """Print plain text, styled on a terminal: control characters in it have no effect."""
+    shown = "\n".join(printable(line) for line in text.split("\n"))
+    click.secho(shown, file=sys.stderr if error else sys.stdout, **style)
+
+
+def print_explanation(explanation: Explanation, *, prob: float, top: int) -> None:
+    """Print the table and the sentences about it, which a terminal breaks between words."""
+    from eblime.results.notes import footer
+
+    say(explanation.headline, bold=True)
+    say(explanation.table(prob, top))
+    for sentence in footer(explanation):
+        broken = click.wrap_text(sentence, shutil.get_terminal_size().columns)
+        style = "yellow" if sentence.startswith("Note: ") else None
+        say(broken if sys.stdout.isatty() else sentence, fg=style)
+
+
+def show_page(page: object, *, error: bool = False) -> None:
+    """Open a page in a browser; without one, or for a page in a store, say where the page is."""
+    local = Path(str(page))
+    screen = sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
+    if not (local.exists() and screen and webbrowser.open(local.resolve().as_uri())):
+        say(f"No graphical browser here; the page is {page}.", error=error)
+
+
+def write_all(
+    explanation: Explanation, folder: Path, name: str, *, title: str, prob: float, top: int
+) -> list[Path]:
+    """Write NAME.eblime, NAME.json, NAME.png and NAME.html; returns their paths in this order."""
+    from eblime.plot.poster import poster
+
+    Location.of(folder).make()
+    paths = [folder / f"{name}{suffix}" for suffix in (".eblime", ".json", ".png", ".html")]
+    k = min(top, explanation.scene.n_features)
+    explanation.save(paths[0])
+    write_whole(paths[1].resolve(), f"{explanation.to_json(prob, k)}\n".encode())
+    save_figure(poster(explanation, k), paths[2], dpi=100)
+    explanation.to_html(paths[3], title=title)
+    return paths
+
+
+def save_figure(figure: Any, path: Path, *, dpi: int) -> None:
+    """Write a picture, which appears whole or not at all; without a suffix it is a .png file."""
+    file = (path if path.suffix else path.with_suffix(".png")).resolve()
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} for {path.name!r}.")
+    content = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a font without some character draws a box instead
+        figure.savefig(content, format=file.suffix[1:], dpi=dpi)
+    write_whole(file, content.getvalue())
+
+
+def json_line(explanation: Explanation, prob: float, top: int) -> str:
+    """The numbers on one line, for other programs."""
+    k = min(top, explanation.scene.n_features)
+    return json.dumps(json.loads(explanation.to_json(prob, k)), allow_nan=False)
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """The names, with -2, -3, ... added to those that are taken; some disks ignore case."""
+    found: dict[str, str] = {}
+    for wanted in names:
+        free = chain([wanted], (f"{wanted}-{k}" for k in count(2)))
+        name = next(name for name in free if name.lower() not in found)
+        found[name.lower()] = name
+    return [*found.values()]
 
 
 def _show(file: str, html: Path | None, png: Path | None, kind: str | None, **values: Any) -> None:
@@ -48,7 +125,7 @@ def _show(file: str, html: Path | None, png: Path | None, kind: str | None, **va
             show_page(page, error=values["json"])
 
 
-def _compare(first: str, second: str, prob: float, top: int, json: bool, png: Path | None) -> None:
+def _compare(first: str, second: str, prob: float, png: Path | None, **values: Any) -> None:
     """Compare two explanations of the same features, or two runs.
 
     A star marks the features of two runs whose mean |importance| differs.
@@ -61,15 +138,16 @@ def _compare(first: str, second: str, prob: float, top: int, json: bool, png: Pa
     from eblime.results.storage import load
 
     check_level("prob", prob)
+    top = values["top"]
     if Path(first).is_dir() or Path(second).is_dir():
         if png is not None:
             raise ValueError("--png needs two .eblime files; got two runs.")
-        say(_compare_runs(first, second, prob, top, json=json))
+        say(_compare_runs(first, second, prob, top, json=values["json"]))
         return
     names = unique([Path(first).stem, Path(second).stem])
     both = Comparison(explanations=dict(zip(names, map(load, (first, second)), strict=True)))
     table = both.table(top, prob)
-    if json:
+    if values["json"]:
         say(f"[{', '.join(json_line(both[name], prob, top) for name in names)}]")
     else:
         titles = [

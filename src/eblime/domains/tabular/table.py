@@ -188,7 +188,7 @@ class FrameTable:
 
         if not self._is_pandas:
             return nw.from_dict(dict(zip(self._frame.columns, columns, strict=True))).to_native()
-        natives = [one.to_native() if isinstance(one, nw.Series) else one for one in columns]
+        natives = (column.to_native().reset_index(drop=True) for column in columns)
         return self._label(dict(enumerate(natives)))
 
     def _label(self, columns: Any) -> Any:
