@@ -265,8 +265,8 @@ def test_heavy_packages_are_imported_where_used(path):
 
 # The lines that the library may have: of code, which are neither blank, comments nor docstrings,
 # and in all. They fall and never rise: a change that adds lines takes as many away elsewhere.
-MOST_CODE = 24_620
-MOST_LINES = 38_400
+MOST_CODE = 22_500
+MOST_LINES = 35_000
 
 
 def test_the_library_stays_small():
