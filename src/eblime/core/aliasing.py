@@ -25,7 +25,7 @@ _ROWS = 256  # masks whose inner products with all others are taken
 _LEAST_PAIRS = 8
 _SHARE, _TRUST = 0.7, 10.0  # prior share of interactions of two features, and its information
 _SHARES = (0.05, 0.98)  # bounds of that share
-_LEAST_LEFT = 0.5  # of all pairs; with fewer, the masks that are left decide (`core/population`)
+_LEAST_LEFT = 0.25  # of all pairs; with fewer, the masks that are left decide (`core/population`)
 MOST_POPULATION = 25  # features up to which asking many of all masks matters
 
 
