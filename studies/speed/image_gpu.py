@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import eblime
-from studies.speed.clock import add_store_option, median_seconds, store, versions
+from studies.speed.clock import add_store_option, median_seconds, store
 from studies.tables import table
 
 N_MASKS = 1_000
@@ -155,7 +155,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure every network."""
-    print(f"{torch.cuda.get_device_name()}, {versions('torch', 'torchvision', 'eblime')}\n")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
     times = {name: measure(name, options.batch) for name in NETWORKS}
     if options.store:
         store("speed-image-gpu", times)
