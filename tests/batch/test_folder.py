@@ -54,7 +54,7 @@ def test_a_manifest_is_read_as_it_was_written(folder):
     assert found["run"] == "abc"
     assert found["settings"] == SETTINGS
     assert found == with_checksum(found)
-    assert with_checksum(found | {"run": "abd"})["sha256"] != found["sha256"]
+    assert with_checksum(found | {"run": "abcd"})["sha256"] != found["sha256"]
     assert {"eblime", "python", "numpy", "scipy", "pyarrow"} == set(found["versions"])
 
 
