@@ -23,23 +23,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from eblime._digest import digest_of
 from eblime._field_checks import check_fields, either, instance, text, whole
 from eblime._text import printable
 from eblime._version import __version__
-from eblime.batch.location import Location, arrow, refuse_link
+from eblime.batch.location import Location, arrow
 from eblime.core.overall import least_squares
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# columns that are known, for each explanation or failed input: one value, an array, or a list
-Rows = list[dict[str, Any]]
+Rows = list[dict[str, Any]]  # the columns that are known, for each row
 SCHEMA = 3
 _READERS = 8  # parts read at a time
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
-_HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link must not stand for
+_HOMES = (".lock", "manifest.json", "explanations", "inputs", "pages")
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
 _MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer
@@ -96,8 +94,12 @@ class DamagedFileError(ValueError):
 # Files whose names end with a digest of their run, their place in it, and their bytes
 
 
-def write_checked(folder: Location, stem: str, content: bytes, run: str = "") -> str:
+def write_checked(folder: Location, stem: str, table: Any, run: str = "") -> str:
     """Write a Parquet file with its digest in its name; returns the name."""
+    pa, pq = arrow()
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    content = sink.getvalue().to_pybytes()
     name = f"{stem}-{_digest(run, stem, content)}.parquet"
     (folder / name).write(content)
     return name
@@ -123,26 +125,18 @@ def _digest(run: str, stem: str, content: bytes) -> str:
 # The manifest
 
 
-def check_manifest(
-    folder: Location, settings: Mapping[str, Any], *, new_inputs: bool = False
-) -> tuple[str, dict[str, Any]]:
-    """Write the manifest, or check that the run was created with these settings.
+def check_settings(
+    folder: Location, found: Mapping[str, Any], wanted: dict[str, Any], *, new_inputs: bool
+) -> dict[str, Any]:
+    """Check that the run with this manifest was created with these settings; returns all of them.
 
-    Returns the id of the run and its settings. The settings of a run without finished parts are
-    replaced. With `new_inputs` the inputs may differ, as long as their number is the same.
+    With `new_inputs` the inputs may differ, as long as their number is the same.
     """
-    wanted = dict(settings)
-    remove_leftovers(folder)
-    if not part_files(folder):
-        run = digest_of(wanted)[:16]
-        write_manifest(folder, run, wanted)
-        return run, wanted
-    found = read_manifest(folder)
     known = found["settings"] | ({"inputs": wanted["inputs"]} if new_inputs else {})
     refuse_difference(folder, known, wanted)
     if known != found["settings"]:
         write_manifest(folder, found["run"], known)
-    return found["run"], wanted | known
+    return wanted | known
 
 
 def refuse_difference(folder: Location, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -182,10 +176,15 @@ def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def refuse_links(folder: Location) -> None:
-    """Refuse a run folder in which links stand for its files: they may lead out of it."""
-    for name in _HOMES:
-        refuse_link(folder / name)
+def refuse_links(folder: Location, names: Iterable[str] = _HOMES) -> None:
+    """Refuse links in the place of files and folders of a run: they may lead out of it."""
+    home = folder.local_path
+    for file in () if home is None else map(home.joinpath, names):
+        if file.is_symlink():
+            raise PermissionError(
+                f"{file} must not be a symbolic link, which may lead out of the run folder. Put "
+                "what it leads to in its place, or remove it."
+            )
 
 
 def read_manifest(folder: Location) -> dict[str, Any]:
@@ -215,43 +214,45 @@ def read_manifest(folder: Location) -> dict[str, Any]:
 
 def count_failures(rows: Rows) -> int:
     """How many inputs failed."""
-    return sum("error" in block for block in rows)
+    return sum("error" in row for row in rows)
 
 
 def rows_of_input(
     number: int, name: str, found: Iterable[Explanation] | BaseException, prob: float
 ) -> Rows:
     """The rows of an input: one per target and feature of its explanations, or one for an error."""
-    own = {"input": number, "name": name}
+    own = {"input": number, "name": printable(name)}
     if isinstance(found, BaseException):
-        text = " ".join(str(found).split()) or "no message"
-        return [own | {"error": printable(f"{type(found).__name__}: {text}")}]
-    return [own | _columns(e) | e.posterior.columns(prob) | _least_squares(e) for e in found]
+        words = " ".join(str(found).split()) or "no message"
+        return [own | {"error": printable(f"{type(found).__name__}: {words}")}]
+    return [own | row for explanation in found for row in _rows(explanation, prob)]
 
 
-def _columns(explanation: Explanation) -> dict[str, Any]:
-    """The other columns of an explanation that are known.
-
-    Each is one value for all features, or an array of numbers, or a list.
-    """
+def _rows(explanation: Explanation, prob: float) -> Iterator[dict[str, Any]]:
+    """The other columns of an explanation that are known, one row per feature."""
     post, details = explanation.posterior, explanation.details()
-    found = {
+    same = {
         "target": explanation.target,
         "label": explanation.label,
         "question": getattr(explanation.scene, "question", None),
         "prediction": explanation.prediction,
-        # a feature that belongs to a column of a table has the column's name in every input
-        "feature": list(map(str, details.get("column", explanation.features))),
-        "place": np.arange(post.n_features),
-        "mean": post.mean,
         "r2": post.r2,
         "r2_held_out": post.r2_held_out,
         "ess": post.ess,
         "n_masks": post.n_masks,
     }
+    columns: dict[str, Iterable[Any]] = {
+        # a feature that belongs to a column of a table has the column's name in every input
+        "feature": map(str, details.get("column", explanation.features)),
+        "place": range(post.n_features),
+        "mean": post.mean,
+        **post.columns(prob),
+        **_least_squares(explanation),
+    }
     for name in DETAILS.keys() & details.keys():
-        found[name] = [str(v) if DETAILS[name] == "string" else v for v in details[name]]
-    return found
+        columns[name] = map(str, details[name]) if DETAILS[name] == "string" else details[name]
+    plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns.values())
+    return (same | dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True))
 
 
 def _least_squares(explanation: Explanation) -> dict[str, Any]:
@@ -274,22 +275,6 @@ def _least_squares(explanation: Explanation) -> dict[str, Any]:
     return {"estimate": estimate, "se": np.zeros_like(se) if explanation.exhaustive else se}
 
 
-def _column(rows: Rows, name: str, kind: str) -> Any:
-    pa, _ = arrow()
-    values: list[Any] = []
-    for block in rows:
-        value = block.get(name)
-        if isinstance(value, (np.ndarray, list)):
-            values += value if isinstance(value, list) else value.tolist()
-        else:
-            values += [value] * len(block.get("feature", [None]))
-    try:
-        return pa.array(values, type=kind)
-    except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
-        coded = (v if v is None else v.encode("utf8", "backslashreplace") for v in values)
-        return pa.array([v if v is None else v.decode() for v in coded])
-
-
 # Parts
 
 
@@ -298,15 +283,10 @@ def part_schema() -> Any:
     return arrow()[0].schema(COLUMNS)
 
 
-def part_count(settings: Mapping[str, Any]) -> int:
-    """The number of parts of a run."""
-    return int(-(-settings["count"] // settings["part_size"]))
-
-
 def part_numbers(settings: Mapping[str, Any], part: int) -> range:
     """The inputs of a part."""
     size = settings["part_size"]
-    return range(part * size, min((part + 1) * size, settings["count"]))
+    return range(settings["count"])[part * size : (part + 1) * size]
 
 
 def part_files(folder: Location) -> dict[int, str]:
@@ -324,11 +304,16 @@ def remove_leftovers(folder: Location) -> None:
 
 def write_part(folder: Location, run: str, part: int, rows: Rows) -> None:
     """Write the rows of a part."""
-    pa, pq = arrow()
-    arrays = [_column(rows, name, kind) for name, kind in COLUMNS]
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_arrays(arrays, schema=part_schema()), sink)
-    write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes(), run)
+    make, schema = arrow()[0].Table.from_pylist, part_schema()
+    try:
+        table = make(rows, schema)
+    except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
+        for row in rows:
+            texts = {name: value for name, value in row.items() if isinstance(value, str)}
+            coded = (value.encode("utf8", "backslashreplace") for value in texts.values())
+            row.update(zip(texts, map(bytes.decode, coded), strict=True))
+        table = make(rows, schema)
+    write_checked(folder, f"part-{part:06d}", table, run)
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
@@ -384,13 +369,12 @@ def map_parts(function: Callable[[str], Result], files: Iterable[str]) -> Iterat
         yield from map_ahead(pool, _READERS, function, files)
 
 
-def done_parts(folder: Location, run: str, count: int, *, retry: bool) -> dict[int, int]:
-    """Finished parts among `count`, and how many inputs failed in each.
+def done_parts(folder: Location, run: str, *, retry: bool) -> dict[int, int]:
+    """Finished parts, and how many inputs failed in each.
 
     Every file is read and compared with its checksum. Damaged parts are deleted and, with `retry`,
     those with failed inputs.
     """
-    files = {part: name for part, name in part_files(folder).items() if part < count}
 
     def count_failed(name: str) -> int | None:
         with suppress(DamagedFileError):
@@ -401,5 +385,6 @@ def done_parts(folder: Location, run: str, count: int, *, retry: bool) -> dict[i
         (folder / name).remove()
         return None
 
+    files = part_files(folder)
     counts = zip(files, map_parts(count_failed, files.values()), strict=True)
     return {part: failed for part, failed in counts if failed is not None}

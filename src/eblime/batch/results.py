@@ -21,14 +21,14 @@ from eblime._warn import warn_user
 from eblime.batch.folder import (
     DETAILS,
     map_parts,
-    part_count,
     part_files,
     part_numbers,
     part_schema,
     read_manifest,
     read_table,
+    refuse_links,
 )
-from eblime.batch.location import Location, arrow, refuse_link
+from eblime.batch.location import Location, arrow
 from eblime.core.fit_quality import ROUNDING
 from eblime.core.overall import Overall, overall_each, overall_interval, pool_fits
 from eblime.results.explanation import Explanation
@@ -66,8 +66,8 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     """
     location = Location.of(path)
     settings = read_manifest(location)["settings"]
-    done, count = part_files(location), part_count(settings)
-    missing = count - sum(part < count for part in done)
+    done, count = part_files(location), -(-settings["count"] // settings["part_size"])
+    missing = count - len(done)
     if missing:  # not listed, as a manifest may claim any number of parts
         found = sum(len(part_numbers(settings, part)) for part in done)
         warn_user(
@@ -104,7 +104,7 @@ class Run:
     @property
     def folder(self) -> Path | str:
         """The path of the run folder, or its address in a store."""
-        return self.location.local_path or self.location.address
+        return self.location.local_path or str(self.location)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -178,7 +178,8 @@ class Run:
             raise FileNotFoundError(
                 f"{self.location} has no explanation of input {number}; keep=True saves them."
             )
-        file = refuse_link(self.location / f"explanations/{name}")
+        file = self.location / f"explanations/{name}"
+        refuse_links(self.location, [f"explanations/{name}"])
         found, seed = unpack(file.read(), file), self.settings["seed"]
         spawned = f"SeedSequence({seed}, spawn_key=({number},))"  # no other input has it
         if (found.provenance.get("seed"), f"{number}-{found.target}.eblime") != (spawned, name):

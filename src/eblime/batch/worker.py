@@ -20,7 +20,6 @@ import numpy as np
 from eblime import registry
 from eblime._digest import UnknownContentError, digest_of
 from eblime._repr import short_repr
-from eblime._text import printable
 from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import (
     Rows,
@@ -68,10 +67,6 @@ class Job:
     run: str  # the id of the run
     resumed: bool  # some parts are finished, perhaps by another model
     until: Stop | None = None  # the rule that ends the questions about an input
-
-    def name(self, number: int) -> str:
-        """The name of an input."""
-        return printable(self.inputs.name(number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +125,7 @@ class Worker:
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
-        name, prob = self.job.name(number), self.job.settings["prob"]
+        name, prob = self.job.inputs.name(number), self.job.settings["prob"]
         if isinstance(found, Exception):
             return rows_of_input(number, name, found, prob)
         if most := self._most_kept(number):

@@ -180,8 +180,8 @@ class _Lane:
             except TimeoutError:
                 limit = f"the timeout of {self._timeout:g} s"
                 failure = TimeoutError(f"This input was not explained within {limit}.")
-            name = self._job.name(number)
-            rows += rows_of_input(number, name, failure, self._job.settings["prob"])
+            name, prob = self._job.inputs.name(number), self._job.settings["prob"]
+            rows += rows_of_input(number, name, failure, prob)
         self._alone = self._alone or (late and not count_failures(rows))
         return rows
 
