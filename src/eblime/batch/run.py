@@ -29,9 +29,8 @@ from eblime.batch.folder import (
 from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
 from eblime.batch.results import Run
-from eblime.batch.worker import Job, explainer_settings, make_explainer, setting_text
+from eblime.batch.worker import Job, about_explainer, make_explainer, setting_text
 from eblime.batch.workers import Count, Workers, do_parts
-from eblime.engine.cache import model_name
 from eblime.engine.settings import check_max_masks
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
@@ -129,18 +128,15 @@ def explain_many(
     pool = workers if isinstance(workers, Workers) else Workers(workers)
     pool.check()
     check_count("seed", seed, minimum=0)
-    if part_size is not None:
-        check_count("part_size", part_size)
-    if max_failures is not None:
-        check_number("max_failures", max_failures, zero=True)
+    check_count("part_size", 1 if part_size is None else part_size)
+    check_number("max_failures", 0 if max_failures is None else max_failures, zero=True)
     check_progress(progress)
     rule = None if until is None else as_rule(until)
     check_max_masks(max_masks, rule)
     created = isinstance(explainer, BaseExplainer)
     settings: dict[str, Any] = {
         # those that a function chooses are known when the first part is done
-        "explainer": explainer_settings(explainer) if created else None,
-        "model": model_name(explainer.model, explainer.loop.calls.cache) if created else None,
+        **(about_explainer(explainer) if created else {"explainer": None, "model": None}),
         "targets": [targets] if isinstance(targets, str) else targets,
         "seed": seed,
         "prob": check_level("prob", prob),

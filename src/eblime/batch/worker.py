@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
@@ -44,6 +44,7 @@ from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 from eblime.scores import scores_of
 
+Done = tuple[int, Rows, Mapping[str, Any]]  # a part, its rows, and `Worker.about`
 Result = Mapping[int, Explanation] | Exception
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
@@ -92,18 +93,15 @@ class Worker:
             check_targets(job.settings["targets"], explainer.labels)
         limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
-        about = {
-            "explainer": explainer_settings(explainer),
-            "model": model_name(explainer.model, loop.calls.cache),
-        }
+        about = about_explainer(explainer)
         worker = cls(job=job, explainer=explainer, about=about, loop=loop)
         if job.resumed:
             refuse_difference(job.folder, {name: job.settings[name] for name in about}, about)
             _compare_model(worker)
         return worker
 
-    def do_parts(self, parts: Sequence[int]) -> Iterator[tuple[int, Rows]]:
-        """The rows of each part, as it is finished.
+    def do_parts(self, parts: Sequence[int]) -> Generator[Done]:
+        """Each part, as it is finished.
 
         Threads keep a GPU busy: they read inputs ahead of it and fit behind it, and it goes on with
         the next part while one is finished.
@@ -121,7 +119,8 @@ class Worker:
                     rows[part] += some
                     left[part] -= 1
                     if not left[part]:
-                        yield part, sorted(rows.pop(part), key=lambda row: row["input"])
+                        found = sorted(rows.pop(part), key=lambda row: row["input"])
+                        yield part, found, self.about
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
@@ -283,21 +282,20 @@ def make_explainer(given: Any) -> BaseExplainer:
 
 def on_gpu(explainer: Any) -> bool:
     """Whether the model of an explainer runs on a GPU; False if it is not created yet."""
-    if not isinstance(explainer, BaseExplainer):
-        return False
-    return bool(getattr(explainer.loop.model, "on_gpu", False))
+    created = isinstance(explainer, BaseExplainer)
+    return created and bool(getattr(explainer.loop.model, "on_gpu", False))
 
 
-def explainer_settings(explainer: Any) -> dict[str, str]:
-    """The settings of an explainer that decide its results, except its model, as strings."""
+def about_explainer(explainer: BaseExplainer) -> dict[str, Any]:
+    """The settings of an explainer that decide its results, as strings, and its model's name."""
     calls = explainer.loop.calls
     found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
     if calls.max_calls is not None:
         found["max_calls"] = str(calls.max_calls)
-    names = (entry.name for entry in fields(explainer) if entry.init)
-    return found | {
-        name: setting_text(getattr(explainer, name)) for name in names if name not in _LEFT_OUT
-    }
+    for name in (entry.name for entry in fields(explainer) if entry.init):
+        if name not in _LEFT_OUT:
+            found[name] = setting_text(getattr(explainer, name))
+    return {"explainer": found, "model": model_name(explainer.model, calls.cache)}
 
 
 def setting_text(value: Any) -> str:

@@ -20,7 +20,7 @@ import os
 import stat
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -328,7 +328,8 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 def _is_known(method: Any) -> bool:
-    if not dataclasses.is_dataclass(method) or type(method) not in _known_methods().values():
+    """Whether a file can name the method, with all its settings."""
+    if not dataclasses.is_dataclass(method) or type(method) not in _known_methods():
         return False
     try:
         _dump(method, {})
@@ -339,7 +340,8 @@ def _is_known(method: Any) -> bool:
 
 def _build_method(record: Any) -> Any | None:
     """The method of a file, or None where this installation does not have it."""
-    kind = None if record is None else _known_methods().get(record["name"])
+    name = None if record is None else record["name"]
+    kind = next((known for known in _known_methods() if known.__name__ == name), None)
     if kind is None:
         return None
     home = sys.modules[kind.__module__]
@@ -357,14 +359,12 @@ def _build(value: Any, home: Any) -> Any:
     return kind(**{key: _build(entry, home) for key, entry in value["settings"].items()})
 
 
-def _known_methods() -> dict[str, type]:
-    """Classes of all methods that the registry can import, by name."""
-    found: dict[str, type] = {}
+def _known_methods() -> Iterator[type]:
+    """Classes of all methods that the registry can import, the first names first."""
     for name in registry.names("methods"):
         with suppress(Exception):  # a package whose entry point is broken must not break files
-            kind = type(registry.find("methods", name)())
-            found.setdefault(kind.__name__, kind)
-    return found
+            found = registry.find("methods", name)
+            yield found if isinstance(found, type) else type(found())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
