@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeVar
@@ -212,11 +213,6 @@ def read_manifest(folder: Location) -> dict[str, Any]:
 # Rows of a part: one per input, target and feature, or one per failed input
 
 
-def count_failures(rows: Rows) -> int:
-    """How many inputs failed."""
-    return sum("error" in row for row in rows)
-
-
 def rows_of_input(
     number: int, name: str, found: Iterable[Explanation] | BaseException, prob: float
 ) -> Rows:
@@ -244,7 +240,7 @@ def _rows(explanation: Explanation, prob: float) -> Iterator[dict[str, Any]]:
     columns: dict[str, Iterable[Any]] = {
         # a feature that belongs to a column of a table has the column's name in every input
         "feature": map(str, details.get("column", explanation.features)),
-        "place": range(post.n_features),
+        "place": range(len(post.mean)),
         "mean": post.mean,
         **post.columns(prob),
         **_least_squares(explanation),
@@ -278,11 +274,6 @@ def _least_squares(explanation: Explanation) -> dict[str, Any]:
 # Parts
 
 
-def part_schema() -> Any:
-    """The columns of a part, as an Arrow schema."""
-    return arrow()[0].schema(COLUMNS)
-
-
 def part_numbers(settings: Mapping[str, Any], part: int) -> range:
     """The inputs of a part."""
     size = settings["part_size"]
@@ -304,15 +295,16 @@ def remove_leftovers(folder: Location) -> None:
 
 def write_part(folder: Location, run: str, part: int, rows: Rows) -> None:
     """Write the rows of a part."""
-    make, schema = arrow()[0].Table.from_pylist, part_schema()
+    pa, _ = arrow()
+    make = partial(pa.Table.from_pylist, schema=pa.schema(COLUMNS))
     try:
-        table = make(rows, schema)
+        table = make(rows)
     except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
         for row in rows:
             texts = {name: value for name, value in row.items() if isinstance(value, str)}
             coded = (value.encode("utf8", "backslashreplace") for value in texts.values())
             row.update(zip(texts, map(bytes.decode, coded), strict=True))
-        table = make(rows, schema)
+        table = make(rows)
     write_checked(folder, f"part-{part:06d}", table, run)
 
 
@@ -358,7 +350,8 @@ def map_ahead(
 def read_table(folder: Location, run: str, name: str, columns: Sequence[str] | None = None) -> Any:
     """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
     table = read_parquet(read_checked(folder / name, run), columns)
-    if {*table.schema} != {f for f in part_schema() if columns is None or f.name in columns}:
+    schema = arrow()[0].schema(COLUMNS)
+    if {*table.schema} != {f for f in schema if columns is None or f.name in columns}:
         raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
     return table
 

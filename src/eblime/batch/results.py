@@ -19,11 +19,11 @@ from eblime._text import name_outputs
 from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
+    COLUMNS,
     DETAILS,
     map_parts,
     part_files,
     part_numbers,
-    part_schema,
     read_manifest,
     read_table,
     refuse_links,
@@ -120,9 +120,9 @@ class Run:
 
         for _ in self._tables([]):
             pass
-        system, path = self.location.open()
+        schema, (system, path) = arrow()[0].schema(COLUMNS), self.location.open()
         paths = [f"{path}/{name}" for name in part_files(self.location).values()]
-        return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
+        return dataset.dataset(paths, schema=schema, format="parquet", filesystem=system)
 
     def _tables(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         files = part_files(self.location).values()

@@ -16,7 +16,6 @@ from eblime._digest import digest_of
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime.batch.folder import (
     check_settings,
-    count_failures,
     done_parts,
     part_files,
     part_numbers,
@@ -129,7 +128,8 @@ def explain_many(
     pool.check()
     check_count("seed", seed, minimum=0)
     check_count("part_size", 1 if part_size is None else part_size)
-    check_number("max_failures", 0 if max_failures is None else max_failures, zero=True)
+    if max_failures is not None:
+        check_number("max_failures", max_failures, zero=True)
     check_progress(progress)
     rule = None if until is None else as_rule(until)
     check_max_masks(max_masks, rule)
@@ -211,7 +211,7 @@ def _finish(
                         write_manifest(job.folder, job.run, {**job.settings, **about})
                     write_part(job.folder, job.run, part, rows)
                     finished += len(part_numbers(job.settings, part))
-                    failed += count_failures(rows)
+                    failed += sum("error" in row for row in rows)
                     report()
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)

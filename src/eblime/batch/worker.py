@@ -5,7 +5,6 @@ The result depends on the run's settings and the part's number alone.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -78,13 +77,15 @@ class Worker:
     explainer: BaseExplainer
     about: Mapping[str, Any]  # `explainer`, its settings, and `model`, the name of its model
     loop: LoopSettings  # with batch sizes that do not depend on the machine
+    kept: int  # inputs whose whole explanations are saved unless the run says otherwise
 
     @classmethod
     def start(cls, job: Job) -> Worker:
         """Create the explainer, and check that its model is the one that the run began with."""
         arrow()  # imported here, where the delay does not count as time spent on an input
         explainer = make_explainer(job.explainer)
-        if job.settings["keep"] and explainer.domain not in registry.names("domains"):
+        domain = registry.get("domains", explainer.domain)
+        if job.settings["keep"] and domain is None:
             raise TypeError(
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
@@ -94,7 +95,10 @@ class Worker:
         limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
         about = about_explainer(explainer)
-        worker = cls(job=job, explainer=explainer, about=about, loop=loop)
+        kept = 0
+        if domain is not None:
+            kept = _KEPT if domain.picture in ("intervals", "means") else _KEPT_VIEWS
+        worker = cls(job=job, explainer=explainer, about=about, loop=loop, kept=kept)
         if job.resumed:
             refuse_difference(job.folder, {name: job.settings[name] for name in about}, about)
             _compare_model(worker)
@@ -127,24 +131,15 @@ class Worker:
         name, prob = self.job.inputs.name(number), self.job.settings["prob"]
         if isinstance(found, Exception):
             return rows_of_input(number, name, found, prob)
-        if most := self._most_kept(number):
-            for target, explanation in found.items():
+        keep = self.job.settings["keep"]
+        for target, explanation in found.items():
+            if keep or (keep is None and number < self.kept):
                 packed = pack(explanation)
-                if len(packed) < most:
+                if keep or number < _KEPT or number * len(packed) < _KEPT_BYTES:
                     file = self.job.folder / f"explanations/{number}-{target}.eblime"
                     file.write(packed)
         with few_threads(0):  # more threads may add numbers in another order
             return rows_of_input(number, name, found.values(), prob)
-
-    def _most_kept(self, number: int) -> float:
-        """How large whole explanations of an input may be to be saved, in bytes."""
-        keep, domain = self.job.settings["keep"], registry.get("domains", self.explainer.domain)
-        if keep is not None or domain is None:
-            return math.inf if keep else 0
-        if number < _KEPT:
-            return math.inf
-        shown = domain.picture not in ("intervals", "means")
-        return _KEPT_BYTES / number if shown and number < _KEPT_VIEWS else 0
 
     def explain_inputs(
         self, numbers: Sequence[int], pool: Executor | None = None, ahead: int = 0

@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from eblime._checks import check_choice, check_count, check_number
 from eblime._threads import available_cores, free_memory, limit_threads
-from eblime.batch.folder import Rows, count_failures, part_numbers, rows_of_input
+from eblime.batch.folder import Rows, part_numbers, rows_of_input
 from eblime.batch.worker import Done, Job, Worker, on_gpu
 from eblime.explainers.base import BaseExplainer
 
@@ -184,7 +184,7 @@ class _Lane:
                 failure = TimeoutError(f"This input was not explained within {limit}.")
             name, prob = self._job.inputs.name(number), self._job.settings["prob"]
             rows += rows_of_input(number, name, failure, prob)
-        self._alone = self._alone or (late and not count_failures(rows))
+        self._alone = self._alone or (late and not any("error" in row for row in rows))
         return rows
 
     def _ask(self, *task: int) -> Rows:

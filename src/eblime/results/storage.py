@@ -154,8 +154,9 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
     method, encoded = explanation.method, _is_known(explanation.method)
-    answers, small = _fields_of(explanation.answers), explanation.masks.astype(np.uint8)
-    if (small == explanation.masks).all():  # zeros and ones take one byte each
+    answers, masks = _fields_of(explanation.answers), explanation.answers.masks
+    small = masks.astype(np.uint8)
+    if (small == masks).all():  # zeros and ones take one byte each
         answers["masks"] = small
     state = json.dumps(explanation.generator, default=lambda part: part.tolist())
     return {
