@@ -133,7 +133,9 @@ def check_settings(
 
     With `new_inputs` the inputs may differ, as long as their number is the same.
     """
-    known = found["settings"] | ({"inputs": wanted["inputs"]} if new_inputs else {})
+    known: dict[str, Any] = dict(found["settings"])
+    if new_inputs:
+        known["inputs"] = wanted["inputs"]
     refuse_difference(folder, known, wanted)
     if known != found["settings"]:
         write_manifest(folder, found["run"], known)

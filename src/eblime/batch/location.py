@@ -133,7 +133,7 @@ class Location:
                 if info.type == fs.FileType.File:
                     found[info.path[len(path) :].lstrip("/")] = int(info.size or 0)
         for home, folders, names in os.walk(self.local_path or "", followlinks=True):
-            above = {os.path.realpath(other) for other in (home, *Path(home).parents)}
+            above = {os.path.realpath(other) for other in (Path(home), *Path(home).parents)}
             folders[:] = [
                 name
                 for name in folders
