@@ -34,6 +34,7 @@ from eblime.results.explanation import Explanation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Settings = Mapping[str, Any]  # of a run, and what else JSON holds
 Rows = list[dict[str, Any]]  # the columns that are known, for each row
 SCHEMA = 3
 _READERS = 8  # parts read at a time
@@ -127,22 +128,22 @@ def _digest(run: str, stem: str, content: bytes) -> str:
 
 
 def check_settings(
-    folder: Location, found: Mapping[str, Any], wanted: dict[str, Any], *, new_inputs: bool
+    folder: Location, found: Settings, wanted: Settings, *, new_inputs: bool
 ) -> dict[str, Any]:
     """Check that the run with this manifest was created with these settings; returns all of them.
 
     With `new_inputs` the inputs may differ, as long as their number is the same.
     """
-    known: dict[str, Any] = dict(found["settings"])
+    known: Settings = found["settings"]
     if new_inputs:
-        known["inputs"] = wanted["inputs"]
+        known = {**known, "inputs": wanted["inputs"]}
     refuse_difference(folder, known, wanted)
     if known != found["settings"]:
         write_manifest(folder, found["run"], known)
-    return wanted | known
+    return {**wanted, **known}
 
 
-def refuse_difference(folder: Location, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def refuse_difference(folder: Location, before: Settings, now: Settings) -> None:
     """Refuse settings that are not those of the run; None is unknown for some."""
     for name in sorted({*before, *now}):
         one, other = before.get(name), now.get(name)
@@ -155,7 +156,7 @@ def refuse_difference(folder: Location, before: Mapping[str, Any], now: Mapping[
             )
 
 
-def write_manifest(folder: Location, run: str, settings: Mapping[str, Any]) -> None:
+def write_manifest(folder: Location, run: str, settings: Settings) -> None:
     """Write the manifest of a run with these settings."""
     packages = ("numpy", "scipy", "pyarrow")
     manifest = {
@@ -172,7 +173,7 @@ def write_manifest(folder: Location, run: str, settings: Mapping[str, Any]) -> N
     (folder / "manifest.json").write(content.encode())
 
 
-def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(manifest: Settings) -> Settings:
     """A manifest with a checksum of everything else in it."""
     rest = {name: value for name, value in manifest.items() if name != "sha256"}
     content = json.dumps(rest, sort_keys=True).encode()
@@ -190,7 +191,7 @@ def refuse_links(folder: Location, names: Iterable[str] = _HOMES) -> None:
             )
 
 
-def read_manifest(folder: Location) -> dict[str, Any]:
+def read_manifest(folder: Location) -> Settings:
     """The manifest of a run, checked; a folder with links is refused."""
     refuse_links(folder)
     name = folder / "manifest.json"
@@ -206,7 +207,7 @@ def read_manifest(folder: Location) -> dict[str, Any]:
             f"{name} has schema {found.get('schema')!r:.20}; this eblime reads {SCHEMA}. Use the "
             "version of eblime that wrote it, or repeat the run."
         )
-    checked: dict[str, Any] = found
+    checked: Settings = found
     check_fields(checked, {"run": text(), "settings": instance(dict)}, f"{name} is damaged: `")
     check_fields(checked["settings"], _SETTINGS, f"{name} is damaged: `")
     return checked
@@ -276,7 +277,7 @@ def _least_squares(explanation: Explanation) -> dict[str, Any]:
 # Parts
 
 
-def part_numbers(settings: Mapping[str, Any], part: int) -> range:
+def part_numbers(settings: Settings, part: int) -> range:
     """The inputs of a part."""
     size = settings["part_size"]
     return range(settings["count"])[part * size : (part + 1) * size]

@@ -102,12 +102,12 @@ def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterat
 # Single inputs
 
 
-def is_picture(value: Any) -> bool:
+def is_picture(value: object) -> bool:
     """Whether a value is a Pillow image."""
     return hasattr(value, "mode") and hasattr(value, "tobytes")
 
 
-def is_large(value: Any) -> bool:
+def is_large(value: object) -> bool:
     """Whether a value is a file, a picture or an array of two or more axes, rather than a row."""
     array = getattr(value, "ndim", 0) >= 2 and not hasattr(value, "tocsr")
     return array or isinstance(value, os.PathLike) or is_picture(value)
@@ -206,7 +206,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
         found.update(os.fsencode(f"{name}\0{size}\n"))
         if whole:
             with suppress(OSError):  # reported when the file is explained
-                found.update((folder / name).sha256().digest())
+                found.update((folder / name).sha256())
     return Files(
         folder=folder,
         names=pa.array([os.fsencode(name) for name in sizes], type=pa.large_binary()),
@@ -273,7 +273,7 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
         except (OSError, ValueError) as error:  # pyarrow's own error is a ValueError
             raise ValueError(f"{file} cannot be read as a Parquet file: {error}") from error
         whole = file.local_path is not None and file.local_path.stat().st_size <= _READ_WHOLE
-        digest.update(file.sha256().digest() if whole else repr(footer.to_dict()).encode())
+        digest.update(file.sha256() if whole else repr(footer.to_dict()).encode())
         for group in range(footer.num_row_groups):
             chunks.append((file, group))
             starts.append(starts[-1] + footer.row_group(group).num_rows)

@@ -93,13 +93,13 @@ class Location:
         with self.stream() as stream:
             return bytes(stream.read())
 
-    def sha256(self) -> Any:
-        """The hash of a file, which is read one block at a time."""
+    def sha256(self) -> bytes:
+        """The digest of a file, which is read one block at a time."""
         found = hashlib.sha256()
         with self.stream() as stream:
             while block := stream.read(1 << 20):
                 found.update(block)
-        return found
+        return found.digest()
 
     def write(self, content: bytes) -> None:
         """Write a file. After a crash it is complete, or not there."""

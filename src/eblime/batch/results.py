@@ -21,6 +21,7 @@ from eblime._warn import warn_user
 from eblime.batch.folder import (
     COLUMNS,
     DETAILS,
+    Settings,
     map_parts,
     part_files,
     part_numbers,
@@ -107,9 +108,10 @@ class Run:
         return self.location.local_path or str(self.location)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The settings of the run."""
-        return dict(read_manifest(self.location)["settings"])
+        settings: Settings = read_manifest(self.location)["settings"]
+        return settings
 
     def scan(self) -> pyarrow.dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.

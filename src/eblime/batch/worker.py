@@ -12,7 +12,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from eblime import registry
 from eblime._digest import UnknownContentError, digest_of
 from eblime._repr import short_repr
 from eblime._threads import available_cores, few_threads
+from eblime._types import FloatArray
 from eblime.batch.folder import (
     Rows,
+    Settings,
     map_ahead,
     part_files,
     part_numbers,
@@ -43,8 +45,9 @@ from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 from eblime.scores import scores_of
 
-Done = tuple[int, Rows, Mapping[str, Any]]  # a part, its rows, and `Worker.about`
+Done = tuple[int, Rows, Settings]  # a part, its rows, and `Worker.about`
 Result = Mapping[int, Explanation] | Exception
+T = TypeVar("T")
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
@@ -62,7 +65,7 @@ class Job:
 
     explainer: Any  # or a function that creates it
     inputs: Inputs
-    settings: Mapping[str, Any]
+    settings: Settings
     folder: Location
     run: str  # the id of the run
     resumed: bool  # some parts are finished, perhaps by another model
@@ -75,7 +78,7 @@ class Worker:
 
     job: Job
     explainer: BaseExplainer
-    about: Mapping[str, Any]  # `explainer`, its settings, and `model`, the name of its model
+    about: Settings  # `explainer`, its settings, and `model`, the name of its model
     loop: LoopSettings  # with batch sizes that do not depend on the machine
     kept: int  # inputs whose whole explanations are saved unless the run says otherwise
 
@@ -217,11 +220,11 @@ def _compare_model(worker: Worker) -> None:
 
 
 def _is_same(
-    worker: Worker, what: str, before: Any, ask: Callable[[], Any], allowed: float
+    worker: Worker, what: str, before: FloatArray, ask: Callable[[], FloatArray], allowed: float
 ) -> bool:
     """Refuse a model that returns other numbers, unless it is random; False if it fails."""
 
-    def same(one: Any, other: Any) -> bool:
+    def same(one: FloatArray, other: FloatArray) -> bool:
         return len(one) == len(other) and np.allclose(one, other, rtol=0, atol=allowed)
 
     found = _attempt(ask)
@@ -237,24 +240,24 @@ def _is_same(
     return True
 
 
-def _in_words(numbers: Any) -> str:
+def _in_words(numbers: FloatArray) -> str:
     return ", ".join(f"{number:.4g}" for number in numbers[:3]) or "no such output"
 
 
-def _predict(worker: Worker, number: int, target: int) -> Any:
+def _predict(worker: Worker, number: int, target: int) -> FloatArray:
     """The score of an input, (1,); empty if there is no such output."""
     session = worker.begin(number)
     scores = score_of_input(session.settings, session.subject)
     return np.asarray(scores)[target : target + 1]
 
 
-def _explain_again(worker: Worker, number: int) -> Any:
+def _explain_again(worker: Worker, number: int) -> FloatArray:
     session = worker.begin(number)
     run(session, progress=False)
     return np.concatenate([found.posterior.mean for found in explanations(session).values()])
 
 
-def _attempt(call: Callable[..., Any], *args: Any) -> Any:
+def _attempt(call: Callable[..., T], *args: object) -> T | Exception:
     try:
         return call(*args)
     except Exception as error:
@@ -264,7 +267,7 @@ def _attempt(call: Callable[..., Any], *args: Any) -> Any:
 # The explainer of a run
 
 
-def make_explainer(given: Any) -> BaseExplainer:
+def make_explainer(given: object) -> BaseExplainer:
     """The explainer itself, or what a function that creates one returns."""
     made = given() if callable(given) and not isinstance(given, BaseExplainer) else given
     if not isinstance(made, BaseExplainer):
@@ -275,13 +278,13 @@ def make_explainer(given: Any) -> BaseExplainer:
     return made
 
 
-def on_gpu(explainer: Any) -> bool:
+def on_gpu(explainer: object) -> bool:
     """Whether the model of an explainer runs on a GPU; False if it is not created yet."""
-    created = isinstance(explainer, BaseExplainer)
-    return created and bool(getattr(explainer.loop.model, "on_gpu", False))
+    model = explainer.loop.model if isinstance(explainer, BaseExplainer) else None
+    return bool(getattr(model, "on_gpu", False))
 
 
-def about_explainer(explainer: BaseExplainer) -> dict[str, Any]:
+def about_explainer(explainer: BaseExplainer) -> Settings:
     """The settings of an explainer that decide its results, as strings, and its model's name."""
     calls = explainer.loop.calls
     found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
@@ -293,7 +296,7 @@ def about_explainer(explainer: BaseExplainer) -> dict[str, Any]:
     return {"explainer": found, "model": model_name(explainer.model, calls.cache)}
 
 
-def setting_text(value: Any) -> str:
+def setting_text(value: object) -> str:
     """A setting as a short string that is the same in every process, with a digest of its content.
 
     The digest has the code of functions. If the content cannot be read, there is none.

@@ -19,7 +19,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from eblime._checks import check_choice, check_count, check_number
 from eblime._threads import available_cores, free_memory, limit_threads
-from eblime.batch.folder import Rows, part_numbers, rows_of_input
+from eblime.batch.folder import Rows, Settings, part_numbers, rows_of_input
 from eblime.batch.worker import Done, Job, Worker, on_gpu
 from eblime.explainers.base import BaseExplainer
 
@@ -160,7 +160,7 @@ class _Lane:
         self._alone = False  # set if parts need longer than the timeout, though no input does
         self._worker: Handle | None = None
         self._closed = False
-        self.about: Mapping[str, Any] = {}
+        self.about: Settings = {}
         self._memory = 0  # bytes held after the first task
 
     def do_part(self, part: int) -> Rows:
@@ -242,7 +242,7 @@ class _Server:
     def __init__(self, path: Sequence[str] = ()) -> None:
         sys.path += [entry for entry in path if entry not in sys.path]  # of the calling process
 
-    def begin(self, packed: bytes, threads: int) -> Mapping[str, Any]:
+    def begin(self, packed: bytes, threads: int) -> Settings:
         """Create the explainer; returns what is known of it."""
         limit_threads(threads)
         try:

@@ -206,7 +206,7 @@ def _digest(path: str) -> str | None:
         from eblime.batch.inputs import find_files
 
         return find_files(place, ("",)).fingerprint
-    return place.sha256().hexdigest() if place.kind() == "file" else None
+    return place.sha256().hex() if place.kind() == "file" else None
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
