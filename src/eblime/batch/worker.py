@@ -201,14 +201,14 @@ def _compare_model(worker: Worker) -> None:
         size = float((first["mean"].abs() + 0.1 * first["prediction"].abs()).max())
         for row in good.drop_duplicates("input")[:_ASKED].itertuples():
             allowed = _NEAR * (0.1 * abs(row.prediction) + size) + 1e-9
-            ask = partial(_predict, worker, int(row.input), int(row.target))
+            ask = partial(_ask_again, worker, int(row.input), int(row.target))
             what = f"prediction for {row.name!r}"
             answers.append(_is_same(worker, what, np.array([row.prediction]), ask, allowed))
         if not certain and len(first):
             certain = True
             allowed = _NEAR * float(max(first["mean"].abs().max(), first["sd"].max()))
             allowed += _DIGITS * float(first["prediction"].abs().max())
-            ask = partial(_explain_again, worker, int(first["input"].iloc[0]))
+            ask = partial(_ask_again, worker, int(first["input"].iloc[0]))
             what = f"importances of {first['name'].iloc[0]!r}"
             answers.append(_is_same(worker, what, first["mean"].to_numpy(), ask, allowed))
     if answers and not any(answers):
@@ -244,15 +244,11 @@ def _in_words(numbers: FloatArray) -> str:
     return ", ".join(f"{number:.4g}" for number in numbers[:3]) or "no such output"
 
 
-def _predict(worker: Worker, number: int, target: int) -> FloatArray:
-    """The score of an input, (1,); empty if there is no such output."""
+def _ask_again(worker: Worker, number: int, target: int | None = None) -> FloatArray:
+    """The importances of an input, or its score for a target, (1,): empty without such a target."""
     session = worker.begin(number)
-    scores = score_of_input(session.settings, session.subject)
-    return np.asarray(scores)[target : target + 1]
-
-
-def _explain_again(worker: Worker, number: int) -> FloatArray:
-    session = worker.begin(number)
+    if target is not None:
+        return score_of_input(session.settings, session.subject)[target : target + 1]
     run(session, progress=False)
     return np.concatenate([found.posterior.mean for found in explanations(session).values()])
 
