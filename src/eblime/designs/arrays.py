@@ -35,8 +35,8 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     and, when all blocks are asked (256 masks for up to 16 features, 2,048 for up to 32, 4,096 for
     up to 64), of those in threes and fours. Whole blocks are best: 32 masks for up to 16 features,
     64 for up to 32 and so on. Features have the columns of the array in random order, flipped at
-    random, so that each mask alone is uniform. The first n masks of a larger design are the design of size n. More than
-    1,024 features get pairs at random.
+    random, so that each mask alone is uniform. The first n masks of a larger design are the design
+    of size n. More than 1,024 features get pairs at random.
 
     Examples
     --------

@@ -210,12 +210,6 @@ def local_posterior(
     features, or fewer.
     """
     answers, spectrum, response = problem.answers, problem.spectrum, problem.response
-    extras: dict[str, Callable[[], ScalarLaw]] = {
-        "lam": partial(_local_lambda, law),
-        "sigma2": partial(_local_noise, law),
-    }
-    if spectrum.flat:
-        extras["intercept"] = partial(_local_intercept, law, problem)
     coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
     posterior = _assemble(name, problem, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
@@ -228,8 +222,24 @@ def local_posterior(
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
             scaled, groups = rescale(spectrum, np.exp(-law.fitted / 2)), pair_numbers(answers.masks)
             law = law.stretch(noise_factors(scaled, response, law.base, groups))
-    posterior = replace(posterior, law=law, extras=Deferred(extras), held_out=held)
-    return with_population(posterior, problem)
+    posterior = replace(posterior, law=law, held_out=held)
+    posterior = with_population(replace(posterior, extras=_local_extras(law, problem)), problem)
+    if not isinstance(posterior.law, LocalMixture):  # all masks are known
+        return posterior
+    law = posterior.law.with_signs()
+    r2 = _surrogate_r2(problem, law.mean / response.unit) if response.unit else posterior.r2
+    return replace(posterior, law=law, r2=r2, extras=_local_extras(law, problem))
+
+
+def _local_extras(law: LocalMixture, problem: Regression) -> Deferred:
+    """The laws of lambda, sigma^2 and the intercept."""
+    extras: dict[str, Callable[[], ScalarLaw]] = {
+        "lam": partial(_local_lambda, law),
+        "sigma2": partial(_local_noise, law),
+    }
+    if problem.spectrum.flat:
+        extras["intercept"] = partial(_local_intercept, law, problem)
+    return Deferred(extras)
 
 
 class Deferred(UserDict[str, Any]):
