@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from eblime._checks import as_floats, check_count
 from eblime._types import FloatArray
@@ -179,7 +179,7 @@ def stored_game(values: ArrayLike) -> Game:
     return Game(players=_numbered(p), known=known)
 
 
-def _keys(masks: NDArray[Any]) -> list[bytes]:
+def _keys(masks: np.ndarray) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
 
 
@@ -206,7 +206,7 @@ class PlayersScene:
         return masks
 
 
-def read_players(x: Any) -> PlayersScene:
+def read_players(x: object) -> PlayersScene:
     """The players of a game.
 
     Parameters

@@ -7,6 +7,7 @@ Two conventions are in use and differ by a factor of sqrt(2) in the width. lime 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -128,8 +129,7 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
     if kernel is None:
         return EUCLIDEAN
     if isinstance(kernel, str):
-        found: Kernel = registry.find("kernels", kernel)
-        return found
+        return registry.find("kernels", kernel)
     if isinstance(kernel, type) or not callable(kernel):
         raise TypeError(
             f"`kernel` must be a name, an object such as ExponentialKernel(width=2.0) or a "
@@ -146,8 +146,11 @@ def kernel_of(record: Any) -> Kernel | None:
     >>> kernel_of({"name": "ExponentialKernel", "settings": {"distance": "cosine"}}) == COSINE
     True
     """
-    known: dict[Any, Any] = {"uniform": lambda: uniform, "shapley": lambda: shapley}
-    known["ExponentialKernel"] = ExponentialKernel
+    known: dict[object, Callable[..., Kernel]] = {
+        "uniform": lambda: uniform,
+        "shapley": lambda: shapley,
+        "ExponentialKernel": ExponentialKernel,
+    }
     try:
         made: Kernel = known[record["name"]](**record.get("settings", {}))
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -323,7 +323,7 @@ class Run:
         value of one column, `feature="age"`). `settings` are passed to the function of
         `eblime.plot` that draws.
         """
-        return registry.find("run_plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("run_plots", kind)(self, ax=ax, **settings)
 
     def __repr__(self) -> str:
         return f"Run(folder={str(self.folder)!r})"

@@ -20,6 +20,7 @@ from eblime._lazy import import_extra
 from eblime.cli.options import own_values, settings_of
 from eblime.domains.record import Command, Domain
 from eblime.engine.calls import Calls
+from eblime.methods.quadrature import Quadrature
 
 
 def make_explainer(
@@ -30,7 +31,7 @@ def make_explainer(
     method = values["method"]
     if "index" in given:
         made = registry.find("methods", method)()
-        if not hasattr(made, "index"):
+        if not isinstance(made, Quadrature):
             raise ValueError(f"--index needs --method quadrature; got --method {method}.")
         method = replace(made, index=given["index"])
     shared: dict[str, Any] = {

@@ -79,7 +79,7 @@ class Interactions:
             check_count("top", top)
         order = self.posterior.order()[:top]
         first, second = self.pairs[order].T
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "feature_a": [self.features[i] for i in first],
             "feature_b": [self.features[j] for j in second],
             "mean": self.posterior.mean[order],
@@ -88,13 +88,12 @@ class Interactions:
             columns[name] = values[order]
         return pd.DataFrame(columns)
 
-    def plot(self, *, ax: Axes | None = None, **settings: Any) -> Axes:
+    def plot(self, *, ax: Axes | None = None, **settings: object) -> Axes:
         """A heat map of the means; pairs whose sign is uncertain are faded."""
-        draw = registry.find("displays", "interactions")
-        return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("charts", "interactions")(self, ax=ax, **settings)
 
     def _repr_html_(self) -> str:
-        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
+        return registry.find("pages", "notebook")(self)
 
     def __repr__(self) -> str:
         """One line: what they are of."""
