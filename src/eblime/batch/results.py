@@ -394,7 +394,7 @@ def _fit_features(rng: np.random.Generator, rows: Any) -> Found:
 
 def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
     if by is None:
-        return [], lambda rows: "all"
+        return [], lambda _: "all"
     if isinstance(by, str):
         if by == "label":
             return [], lambda rows: rows["label"]

@@ -92,7 +92,7 @@ def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     return proposal(rng, n_masks, p, _pairs_of_every_size)
 
 
-def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
+def exhaustive(rng: object, n_masks: object, p: int) -> FloatArray:  # noqa: ARG001
     """All 2^p masks, whatever `n_masks` is: the importances are exact.
 
     Row k shows feature j where bit j of k is set; the last row is the input.

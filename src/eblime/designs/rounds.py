@@ -187,7 +187,7 @@ def in_rounds(
 
 def first_look(design: object, p: int) -> int | None:
     """How many masks a stop rule first looks at, where the design says it; None is the usual."""
-    found: int | None = getattr(_found(design), "first_look", lambda p: None)(p)
+    found: int | None = getattr(_found(design), "first_look", lambda _: None)(p)
     return found
 
 

@@ -56,5 +56,5 @@ DRAWN = Domain(
     feature="feature",
     scene=Drawn,
     read=lambda x: x,
-    design=SimpleNamespace(next=lambda rng, known: None if known.n_masks else 1),  # one round
+    design=SimpleNamespace(next=lambda _, known: None if known.n_masks else 1),  # one round
 )

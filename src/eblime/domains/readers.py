@@ -114,7 +114,7 @@ def read_npy(path: Path, key: str | None = None) -> Scan:
         return Scan(values=found[_choose(headers, key, path)])
 
 
-def _read_tiff(path: Path, key: str | None) -> Scan:
+def _read_tiff(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers
     import tifffile  # comes with scikit-image
 
     with tifffile.TiffFile(path, _multifile=False) as file:
@@ -216,7 +216,7 @@ def _velocity(group: dict[str, Any]) -> float | None:
     return None
 
 
-def _read_nifti(path: Path, key: str | None) -> Scan:
+def _read_nifti(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers
     """The voxels of a NIfTI file, scaled as its header says, with its spacing."""
     nibabel = import_extra("nibabel", "volume")
     image = nibabel.load(path)

@@ -44,7 +44,7 @@ def drive(
     *,
     together: int = 1,
     pool: Executor | None = None,
-    keeps: Callable[[BaseException], bool] = lambda error: False,
+    keeps: Callable[[BaseException], bool] = lambda _: False,
 ) -> Iterator[list[Session]]:
     """Ask for sessions until each has all its answers; yields those that end, as they do.
 

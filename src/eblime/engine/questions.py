@@ -425,7 +425,7 @@ class BatchTuner:
 
 @contextmanager
 def open_model(
-    settings: LoopSettings, scene: Scene, report: Callable[[int], None] = lambda n: None
+    settings: LoopSettings, scene: Scene, report: Callable[[int], None] = lambda _: None
 ) -> Iterator[OpenModel]:
     """Open the model for one input.
 

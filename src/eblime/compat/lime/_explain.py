@@ -98,7 +98,7 @@ class LimeExplainer:
             kernel: Any = ExponentialKernel(distance=known, width=width)  # type: ignore[arg-type]
         else:
             about["kernel"] = f"kernel_fn on {metric} distances"
-            kernel = lambda near: weigh(distances)  # noqa: E731
+            kernel = lambda _: weigh(distances)  # noqa: E731
         fit_label = base.explain_instance_with_data
         ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
         certain = ours and base.has_posterior(regressor)
