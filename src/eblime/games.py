@@ -79,12 +79,7 @@ class Game:
 
 
 def game(
-    model: Any,
-    x: Any,
-    *,
-    explainer: Any = None,
-    target: Target = None,
-    **settings: Any,
+    model: Any, x: Any, *, explainer: Any = None, target: Target = None, **settings: Any
 ) -> Game:
     """A prediction as a cooperative game: a function from coalitions of features to scores.
 

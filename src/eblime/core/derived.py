@@ -35,10 +35,7 @@ def hc_factors(free: FloatArray) -> FloatArray:
 
 
 def noise_factors(
-    spectrum: Spectrum,
-    response: Response,
-    mixture: Mixture,
-    groups: IntArray,
+    spectrum: Spectrum, response: Response, mixture: Mixture, groups: IntArray
 ) -> FloatArray:
     """How much wider the law of each importance must be to allow for unequal noise, (p,), >= 1.
 

@@ -357,11 +357,7 @@ def fit_parameters(
         jac=True,
         method="L-BFGS-B",
         bounds=[(-6.0, 6.0)] * len(prior.mean),
-        options={
-            "maxiter": 100,
-            "ftol": 1e-7,
-            "gtol": 1e-3 * float(np.sqrt(len(parts[0].scores))),
-        },
+        options={"maxiter": 100, "ftol": 1e-7, "gtol": 1e-3 * float(np.sqrt(len(parts[0].scores)))},
     )
     return Parameters(vector=prior.mean + root @ found.x, split=split)
 

@@ -233,9 +233,7 @@ _FIELDS = {
     "owners": list_of(whole(-1, MOST_FEATURES - 1), "n", most=_MOST_PIECES),
     "mask": text_of(),
 }
-_RULES = {
-    "pieces that belong to its features": lambda s: max(s.owners, default=-1) < s.n_features,
-}
+_RULES = {"pieces that belong to its features": lambda s: max(s.owners, default=-1) < s.n_features}
 
 TEXT = Domain(
     name="text",

@@ -29,14 +29,7 @@ from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import PointMass, PointValue, normal_law
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
-from eblime.core.pairs import (
-    MOST_EVEN,
-    Pairs,
-    even_share,
-    find_pairs,
-    odd_evidence,
-    pair_numbers,
-)
+from eblime.core.pairs import MOST_EVEN, Pairs, even_share, find_pairs, odd_evidence, pair_numbers
 from eblime.core.population import find_population
 from eblime.core.spectrum import (
     Response,

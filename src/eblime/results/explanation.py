@@ -231,11 +231,7 @@ class Explanation:
         )
 
     def importances(
-        self,
-        index: str = "lime",
-        *,
-        width: float | None = None,
-        kernel: str | Kernel | None = None,
+        self, index: str = "lime", *, width: float | None = None, kernel: str | Kernel | None = None
     ) -> Posterior:
         """The posterior of any index, from the answers that are there: no model call.
 

@@ -119,11 +119,7 @@ SEGMENTER = arrays.Segmenter(
 
 
 def read_image(
-    image: object,
-    *,
-    segmentation: Segmentation,
-    hide: Hide,
-    channels: Channels = "auto",
+    image: object, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
     return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
