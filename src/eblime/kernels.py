@@ -7,7 +7,6 @@ Two conventions are in use and differ by a factor of sqrt(2) in the width. lime 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -146,16 +145,13 @@ def kernel_of(record: Any) -> Kernel | None:
     >>> kernel_of({"name": "ExponentialKernel", "settings": {"distance": "cosine"}}) == COSINE
     True
     """
-    known: dict[object, Callable[..., Kernel]] = {
-        "uniform": lambda: uniform,
-        "shapley": lambda: shapley,
-        "ExponentialKernel": ExponentialKernel,
-    }
+    plain: dict[object, Kernel] = {"uniform": uniform, "shapley": shapley}
     try:
-        made: Kernel = known[record["name"]](**record.get("settings", {}))
-    except (AttributeError, KeyError, TypeError, ValueError):
+        if record["name"] == "ExponentialKernel":
+            return ExponentialKernel(**record["settings"])
+        return plain.get(record["name"])
+    except (KeyError, TypeError, ValueError):
         return None
-    return made
 
 
 def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:

@@ -213,19 +213,16 @@ class Explanation:
         chosen: Any = as_method(method)
         index = getattr(chosen, "index", "lime")
         check_game(self.answers, index)
-        if (
-            hasattr(chosen, "with_kernel")
-            and index == "lime"
-            and getattr(chosen, "kernel", None) is None
-        ):
+        own = getattr(chosen, "kernel", None)
+        if own is None and index == "lime" and hasattr(chosen, "with_kernel"):
             chosen = chosen.with_kernel(own_kernel(self))
         generator = as_generator(rng)
         state = generator.bit_generator.state
-        fitted = fit_each(chosen, generator, [self.answers])
+        (posterior,) = fit_each(chosen, generator, [self.answers])
         return dataclasses.replace(
             self,
             generator=state,
-            posterior=fitted[0],
+            posterior=posterior,
             method=chosen,
             provenance={**self.provenance, "method": describe(chosen)},
         )

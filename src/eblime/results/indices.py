@@ -79,14 +79,10 @@ class Interactions:
             check_count("top", top)
         order = self.posterior.order()[:top]
         first, second = self.pairs[order].T
-        columns: dict[str, object] = {
-            "feature_a": [self.features[i] for i in first],
-            "feature_b": [self.features[j] for j in second],
-            "mean": self.posterior.mean[order],
-        }
-        for name, values in self.posterior.columns(prob).items():
-            columns[name] = values[order]
-        return pd.DataFrame(columns)
+        columns = {"mean": self.posterior.mean, **self.posterior.columns(prob)}
+        names = np.array(self.features, dtype=object)
+        head = {"feature_a": names[first], "feature_b": names[second]}
+        return pd.DataFrame(head | {name: values[order] for name, values in columns.items()})
 
     def plot(self, *, ax: Axes | None = None, **settings: object) -> Axes:
         """A heat map of the means; pairs whose sign is uncertain are faded."""
