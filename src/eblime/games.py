@@ -138,8 +138,6 @@ def game(
             neighbourhood=subject.neighbourhood(rng).extend(rng, masks),
             rows=np.arange(len(masks)),
             targets=targets,
-            labels=loop.labels,
-            ranked=loop.ranked,
             opening=opening,
         )
         return answer(loop, subject.scene, question)

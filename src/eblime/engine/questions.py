@@ -1,6 +1,6 @@
 """Questions of the loop and the model's replies: nothing is asked twice, in batches that fit.
 
-`open_model` opens the model for one input; the answers of its batches are checked.
+`OpenModel` is the model, opened for one input; the answers of its batches are checked.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,7 +26,8 @@ from eblime.engine.calls import (
     model_error,
 )
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels, columns_of
+from eblime.engine.targets import columns_of
+from eblime.models.conversion import is_ranked
 from eblime.protocols import (
     INPUT_ITSELF,
     Neighbourhood,
@@ -50,8 +51,6 @@ class Question:
     neighbourhood: Neighbourhood
     rows: IntArray  # numbers of the perturbed inputs
     targets: Any  # which outputs to keep: a number of the highest, or a list
-    labels: Labels | None = None
-    ranked: bool = True  # whether the outputs can be compared, as those of a classifier
     opening: Reply | None = None  # the reply of the first round; None in the first round
     before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
     budget: int | None = None  # inputs that the model may be asked about; None is no limit
@@ -90,9 +89,10 @@ class PendingReply:
     """
 
     def __init__(
-        self, question: Question, section: CacheSection | None = None, *, shuffle: bool = False
+        self, question: Question, settings: LoopSettings, section: CacheSection | None = None
     ) -> None:
-        self.question, self._section, opening = question, section, question.opening
+        self.question, self._settings, self._section = question, settings, section
+        opening = question.opening
         near, budget = question.neighbourhood, question.budget
         self._known = 1 + (0 if question.before is None else len(question.before))
         earlier = np.arange(INPUT_ITSELF, self._known - 1)
@@ -117,7 +117,7 @@ class PendingReply:
         if budget is not None:
             afford = getattr(near, "affordable", int)
             asked = asked[: max(0, afford(budget) - len(self._again))]
-        if shuffle:  # what is asked first must not be special, as in an exhaustive design
+        if settings.calls.partial:  # the first must not be special, as in an exhaustive design
             asked = np.random.default_rng(0).permutation(asked).tolist()
             asked.sort(key=bool)
         self._asked = np.array(asked, dtype=np.intp)
@@ -136,12 +136,13 @@ class PendingReply:
 
     def _open(self, original: FloatArray) -> None:
         """Enter the scores of the input itself, and every answer that is known already."""
-        question = self.question
+        question, settings = self.question, self._settings
+        ranked, opening = is_ranked(settings.model), question.opening
         self.original = original
-        self.columns = list(
-            columns_of(question.targets, original, question.labels, ranked=question.ranked)
-            if question.opening is None
-            else question.opening.columns
+        self.columns = (
+            columns_of(question.targets, original, settings.labels, ranked=ranked)
+            if opening is None
+            else list(opening.columns)
         )
         self._scores = np.empty((len(self._done), len(self.columns)))
         self._scores[0] = original[self.columns]
@@ -226,6 +227,10 @@ class OpenModel:
     last is fetched where the model allows it, so that a GPU never waits; or as many as
     `concurrency` says. A model renders the inputs itself where it can; one that is called with a
     timeout, with retries or several times at once gets batches of inputs.
+
+    The cache is opened at once, so that a file that cannot be used is refused before the model is
+    asked; the model is opened when it is needed. The stack closes both. `report` gets the number of
+    perturbed inputs in question that have an answer.
     """
 
     def __init__(
@@ -233,13 +238,13 @@ class OpenModel:
         settings: LoopSettings,
         scene: Scene,
         stack: ExitStack,
-        report: Callable[[int], None],
+        report: Callable[[int], None] = lambda n: None,
     ) -> None:
-        self._caller = Caller(settings.model, settings.calls)
+        self._settings, self._caller = settings, Caller(settings.model, settings.calls)
         self._section_of = stack.enter_context(open_cache(settings.calls.cache, settings.model))
         self._section: CacheSection | None = None
         self._scene: Any = scene
-        self._stack, self._steady, self._report = stack, settings.steady, report
+        self._stack, self._report = stack, report
         self._device: Any = None
         self._renderer: Any = None
         self._buffer: Any = None
@@ -250,12 +255,11 @@ class OpenModel:
     def answer(self, question: Question) -> Reply:
         """Scores of the perturbed inputs in question; `question.targets` picks the outputs.
 
-        A budget or, with `partial`, Ctrl-C may leave the last of them without an answer. `report`
-        gets the number of perturbed inputs in question that have one.
+        A budget or, with `partial`, Ctrl-C may leave the last of them without an answer.
         """
         caller, near = self._caller, question.neighbourhood
-        self._section = self._section or self._section_of(near.scope)
-        reply = PendingReply(question, self._section, shuffle=caller.calls.partial)
+        self._section = self._section or self._section_of(getattr(near, "scope", self._scene))
+        reply = PendingReply(question, self._settings, self._section)
         before, stopped = caller.sent, None
         caller.limit = sys.maxsize if question.budget is None else before + question.budget
         if len(reply.again):  # before anything else is asked or stored
@@ -303,10 +307,9 @@ class OpenModel:
                     if not (tunes and tuner.shrink()):
                         raise self._failure(rows[span], error) from error
             elif waiting:
-                batch = _next_batch(waiting, rows)
-                opens = rows[batch.span.start] == INPUT_ITSELF
+                opens = rows[waiting[0].span.start] == INPUT_ITSELF
                 try:
-                    scores = self._scores(batch, rows[batch.span])
+                    batch, scores = self._fetch(waiting, rows, opens=opens)
                 except (ModelError, OverBudgetError) as error:
                     failed = failed or error
                     waiting = [] if opens else waiting  # other answers still count
@@ -338,7 +341,7 @@ class OpenModel:
             return BatchTuner((calls.batch_size,))
         if calls.concurrency > 1:  # keep all calls under way busy
             return BatchTuner((min(max(self._sizes), -(-n // calls.concurrency)),))
-        if self._steady:  # the last digits of a network's scores can depend on the size
+        if self._settings.steady:  # the last digits of a network's scores can depend on the size
             return BatchTuner((self._sizes[len(self._sizes) // 2],))
         return BatchTuner(self._sizes)
 
@@ -357,18 +360,24 @@ class OpenModel:
             self._renderer.render(masks_at(near.masks, rows), batch)
         return caller.answer(batch, n, background=caller.calls.concurrency > 1)
 
-    def _scores(self, batch: _Batch, rows: IntArray) -> FloatArray:
-        """Wait for a batch, and check its scores."""
-        launched = batch.launched
+    def _fetch(
+        self, waiting: list[_Batch], rows: IntArray, *, opens: bool
+    ) -> tuple[_Batch, FloatArray]:
+        """Wait for the batch that opens, or whichever is done first; take it, with its scores."""
+        if not opens and isinstance(waiting[0].launched, Future):
+            done, _ = wait([batch.launched for batch in waiting], return_when=FIRST_COMPLETED)
+            waiting.sort(key=lambda batch: batch.launched not in done)
+        batch = waiting.pop(0)
+        launched, asked = batch.launched, rows[batch.span]
         try:
             returned = launched.result() if isinstance(launched, Future) else launched
-            scores = check_scores(returned, rows, self._outputs)
+            scores = check_scores(returned, asked, self._outputs)
         except (ModelError, OverBudgetError):
             raise
         except Exception as error:
-            raise self._failure(rows, error) from error
+            raise self._failure(asked, error) from error
         self._outputs = scores.shape[1]
-        return scores
+        return batch, scores
 
     def _failure(self, rows: IntArray, error: Exception) -> ModelError:
         if rows[0] != INPUT_ITSELF or not isinstance(self._scene, RenderedScene):
@@ -376,15 +385,6 @@ class OpenModel:
         shape = self._scene.batch(1).shape[1:]
         read = f"The input was read as one {self._scene.domain} of shape {shape}"
         return model_error(rows, error, f" {read}; to explain several, use `eblime.explain_many`.")
-
-
-def _next_batch(waiting: list[_Batch], rows: IntArray) -> _Batch:
-    """The batch with the input itself, then whichever is done first."""
-    first = waiting[0]
-    if isinstance(first.launched, Future) and rows[first.span.start] != INPUT_ITSELF:
-        done, _ = wait([batch.launched for batch in waiting], return_when=FIRST_COMPLETED)
-        waiting.sort(key=lambda batch: batch.launched not in done)
-    return waiting.pop(0)
 
 
 class BatchTuner:
@@ -421,16 +421,3 @@ class BatchTuner:
         self.size = self._fastest if self._fastest < self.size else self.size // 2
         self.settled = True
         return True
-
-
-@contextmanager
-def open_model(
-    settings: LoopSettings, scene: Scene, report: Callable[[int], None] = lambda n: None
-) -> Iterator[OpenModel]:
-    """Open the model for one input.
-
-    The cache is opened at once, so that a file that cannot be used is refused before the model is
-    asked; the model is opened when it is needed.
-    """
-    with ExitStack() as stack:
-        yield OpenModel(settings, scene, stack, report)

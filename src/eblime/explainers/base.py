@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe, short_repr
 from eblime._types import RNGLike
-from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.explain import Source
+from eblime.engine.drive import run
+from eblime.engine.explain import Source, explanations, source_of
+from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, check_masks, method_for, stop_settings
 from eblime.engine.targets import Labels
 from eblime.models.adapt import as_model
@@ -242,7 +243,9 @@ class BaseExplainer(ABC):
         check_progress(asked["progress"])
         settings, subject, wanted = self.prepare(x, targets, settings)
         shown = self.progress if asked["progress"] is None else asked["progress"]
-        return engine.explain(settings, subject, wanted, rng, progress=shown)
+        session = Session.begin(settings, subject, wanted, rng)
+        run(session, shown)
+        return explanations(session)
 
     def prepare(
         self, x: object, targets: object, settings: LoopSettings
@@ -252,7 +255,7 @@ class BaseExplainer(ABC):
 
     def source_of(self, explanation: Explanation, x: object) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""
-        return engine.source_of(self.loop, self.subject(x), explanation)
+        return source_of(self.loop, self.subject(x), explanation)
 
     def _normalise(self, **settings: object) -> None:
         """Replace settings by their normal form; only for constructors."""
