@@ -136,7 +136,6 @@ def game(
         rng = np.random.default_rng(0)
         question = Question(
             neighbourhood=subject.neighbourhood(rng).extend(rng, masks),
-            rows=np.arange(len(masks)),
             targets=targets,
             opening=opening,
         )

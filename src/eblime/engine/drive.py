@@ -100,7 +100,8 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
     for session in list(waiting):
         question, calls = session.question, session.settings.calls
         assert question is not None
-        near, size = question.neighbourhood, len(question.rows) + 1
+        near = question.neighbourhood
+        size = len(near.masks) - session.first.n_masks + 1
         if group and total + size > min(calls.batch_size or _MAX_ROWS, max(near.sizes)):
             continue
         waiting.remove(session)
@@ -208,6 +209,5 @@ def answer(settings: LoopSettings, scene: Scene, question: Question) -> Reply:
 def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
     """All outputs of the model for the input itself: one call with one input."""
     near = subject.neighbourhood(np.random.default_rng(0))
-    rows, every = np.empty(0, dtype=np.intp), sys.maxsize  # outputs
-    question = Question(neighbourhood=near, rows=rows, targets=every)
+    question = Question(neighbourhood=near, targets=sys.maxsize)  # as many as there are
     return answer(settings, subject.scene, question).original

@@ -46,13 +46,12 @@ _BATCH_BYTES = 64 << 20  # a batch whose size is tuned stays below this
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question:
-    """Perturbed inputs that the loop wants scores for."""
+    """Perturbed inputs that the loop wants scores for: those that have none yet."""
 
     neighbourhood: Neighbourhood
-    rows: IntArray  # numbers of the perturbed inputs
     targets: Any  # which outputs to keep: a number of the highest, or a list
     opening: Reply | None = None  # the reply of the first round; None in the first round
-    before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
+    before: FloatArray | None = None  # (n, T) scores of the first n perturbed inputs
     budget: int | None = None  # inputs that the model may be asked about; None is no limit
     least: int = 1  # different inputs that must have an answer if the questions end early
 
@@ -75,8 +74,8 @@ class PendingReply:
     """Collects the scores for one question: which are known, and which have to be asked.
 
     Perturbed inputs that are the same are asked once, and not at all if an earlier round or the
-    cache knows the answer. Each has a place: 0 is the input itself, then come the inputs of earlier
-    rounds, then those in question; the score of one that repeats is at the place of the first.
+    cache knows the answer. Each has a place: 0 is the input itself, then come all perturbed inputs
+    by number; the score of one that repeats is at the place of the first.
 
     Attributes
     ----------
@@ -95,33 +94,32 @@ class PendingReply:
         opening = question.opening
         near, budget = question.neighbourhood, question.budget
         self._known = 1 + (0 if question.before is None else len(question.before))
-        earlier = np.arange(INPUT_ITSELF, self._known - 1)
-        numbers = np.concatenate([earlier, question.rows]).astype(np.intp)
-        self._keys = near.keys(numbers)
+        self._keys = near.keys(np.arange(INPUT_ITSELF, len(near.masks)))
         first: dict[bytes, int] = {}
         places = [first.setdefault(key, place) for place, key in enumerate(self._keys)]
         self._places = np.array(places[self._known :], dtype=np.intp)
-        self._done = np.zeros(len(numbers), dtype=bool)
+        self._done = np.zeros(len(places), dtype=bool)
         wanted = [place for place in dict.fromkeys(self._places.tolist()) if place >= self._known]
         wanted = wanted if opening else [0, *wanted]
         self._stored: dict[int, FloatArray] = {}
-        self._again: list[int] = []
+        again: list[int] = []
         if section is not None:
             found = section.read([self._keys[place] for place in wanted])
             self._stored = {k: found[self._keys[k]] for k in wanted if self._keys[k] in found}
             if not (opening and opening.verified):
                 choices = [place for place in self._stored if place] or [*self._stored]
                 chosen = np.random.default_rng().permutation(choices)[: section.verify]
-                self._again = [int(place) for place in chosen[:budget]]
+                again = chosen[:budget].tolist()
         asked = [place for place in wanted if place not in self._stored]
         if budget is not None:
             afford = getattr(near, "affordable", int)
-            asked = asked[: max(0, afford(budget) - len(self._again))]
+            asked = asked[: max(0, afford(budget) - len(again))]
         if settings.calls.partial:  # the first must not be special, as in an exhaustive design
             asked = np.random.default_rng(0).permutation(asked).tolist()
             asked.sort(key=bool)
-        self._asked = np.array(asked, dtype=np.intp)
-        self.asked, self.again = numbers[self._asked], numbers[self._again]
+        self.asked, self.again = (
+            np.array(some, dtype=np.intp) + INPUT_ITSELF for some in (asked, again)
+        )
         self.original: FloatArray | None = None
         self.columns: Sequence[int] = ()
         if opening is not None:
@@ -158,7 +156,7 @@ class PendingReply:
 
         The last digits may differ, because they can depend on the batch that an input is in.
         """
-        for place, now in zip(self._again, scores, strict=True):
+        for place, now in zip(self.again - INPUT_ITSELF, scores, strict=True):
             before = self._stored[place]
             _check_outputs(before, len(now))
             known = np.stack([*self._stored.values()])
@@ -176,7 +174,7 @@ class PendingReply:
 
     def enter(self, span: slice, scores: FloatArray) -> None:
         """Enter the scores of some of `asked`, (n, outputs), and store them in the cache."""
-        places = self._asked[span]
+        places = self.asked[span] - INPUT_ITSELF
         if self._section is not None:
             self._section.write([self._keys[place] for place in places], scores)
         if self.original is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,15 +74,15 @@ class Session:
         near = subject.neighbourhood(generator)
         settings = settings.for_input(subject.scene, exact=near.exact)
         p = subject.scene.n_features
-        options: dict[str, Any] = {
-            "exact": near.exact and settings.may_ask_all(p),
-            "method": settings.method,
-            "kernel": settings.kernel,
-        }
-        if settings.may_end_early:
-            design = in_rounds(generator, settings.design, settings.max_masks, p, **options)
-        else:
-            design = as_design(settings.design, settings.max_masks, p, **options)
+        make = partial(in_rounds, generator) if settings.may_end_early else as_design
+        design = make(
+            settings.design,
+            settings.max_masks,
+            p,
+            exact=near.exact and settings.may_ask_all(p),
+            method=settings.method,
+            kernel=settings.kernel,
+        )
         return cls(
             settings=settings,
             subject=subject,
@@ -147,7 +148,6 @@ class Session:
                 most = settings.calls.max_calls
                 return Question(
                     neighbourhood=self.neighbourhood,
-                    rows=np.arange(known, len(self.neighbourhood.masks)),
                     targets=self.targets,
                     opening=self.replies[0] if self.replies else None,
                     before=np.stack([a.scores for a in self.answers], axis=1) if known else None,
@@ -235,11 +235,10 @@ class Session:
                     self._reach(verdict.text)
             return
         reasons = [until(*pair) for pair in self.fits()]
-        for reason in reasons:
-            if not (reason is None or isinstance(reason, str)):
-                raise TypeError(
-                    f"`until` must return a reason to stop, a string, or None; got {reason!r}."
-                )
+        if wrong := [each for each in reasons if not (each is None or isinstance(each, str))]:
+            raise TypeError(
+                f"`until` must return a reason to stop, a string, or None; got {wrong[0]!r}."
+            )
         if None not in reasons:
             self.stopped, self.reached = reasons[0], True
 
