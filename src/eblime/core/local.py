@@ -157,6 +157,20 @@ class LocalMixture(StudentLaw):
         moved = replace(alone, loc=loc, scale=factors * alone.scale)
         return replace(self, alone=moved, mean=self.mean + shift)
 
+    def noise_factors(self, squares: FloatArray) -> FloatArray:
+        """How much wider each law must be to allow for unequal noise; see `core/derived.py`.
+
+        `squares`, (p, p), are `sum_g s_g s_g'`.
+        """
+        evidence, lam = self.evidence, np.exp(self.log_lambda)
+        shrink = 1 / (evidence.d + lam)
+        scaled = np.exp(-self.fitted / 2)[:, None] * self.basis
+        solve = (scaled * shrink) @ scaled.T
+        noise = np.einsum("ij,ij->i", solve @ squares, solve)
+        sigma2 = float(evidence.q(np.array([lam]))[0]) / evidence.df
+        model, prior = scaled**2 @ shrink, lam * (scaled**2 @ shrink**2)
+        return np.asarray(np.sqrt(np.maximum((noise / sigma2 + prior) / model, 1.0)))
+
     def copula(self) -> GaussianCopula:
         """The joint law in units of the scores' spread, which must not be zero.
 

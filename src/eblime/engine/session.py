@@ -20,8 +20,8 @@ from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
+from eblime.core.population import is_exhaustive
 from eblime.core.spectrum import effective_size
-from eblime.designs.masks import is_exhaustive
 from eblime.designs.rounds import OneShot, as_design, first_look, in_rounds, rows_of
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, rule_name

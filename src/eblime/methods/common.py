@@ -13,10 +13,12 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.aliasing import Aliasing, find_aliasing
-from eblime.core.derived import DECIDED, hc_factors, local_noise_factors, noise_factors
+from eblime.core.derived import noise_factors
 from eblime.core.fit_quality import (
+    DECIDED,
     HeldOut,
     from_others,
+    hc_factors,
     held_out_r2,
     is_constant,
     leave_one_out,
@@ -222,7 +224,7 @@ def local_posterior(
         missed, squares = _leave_out(problem, law, coefficients)
         held: HeldOut | float = _r2_of_rows(problem, missed)
         if unequal:
-            law = law.stretch(local_noise_factors(law, problem.aliased * squares))
+            law = law.stretch(law.noise_factors(problem.aliased * squares))
     else:
         held = held_out(answers, errors)
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
