@@ -116,7 +116,7 @@ def test_a_session_asks_and_takes_replies():
     subject = explainer.subject(TEXT)
     session = Session.begin(explainer.loop, subject, 1, 0)
     question = session.question
-    pending = PendingReply(question, session.settings)
+    pending = PendingReply(question)
     scores = np.array(score(question.neighbourhood.inputs(pending.asked)))[:, None]
     pending.enter(slice(0, len(scores)), scores)
 

@@ -39,7 +39,6 @@ def test_the_design_effect_of_even_draws_is_one(rng):
     spectrum = decompose(answers.masks, answers.weights, flat=True)
     effect = design_effect(spectrum, answers.sampling)
 
-    assert design_effect(spectrum, None) == 1
     assert design_effect(spectrum, np.full(80, 3.0)) == pytest.approx(1)
     assert design_effect(spectrum, 5 * answers.sampling) == pytest.approx(effect)
     assert effect > 1.5

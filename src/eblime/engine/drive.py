@@ -23,7 +23,7 @@ from eblime.engine.questions import OpenModel, PendingReply, Question, Reply
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
 from eblime.models.conversion import join_batches
-from eblime.protocols import Scene, Subject
+from eblime.protocols import Subject
 from eblime.stopping.rule import FIRST
 
 _MAX_ROWS = 32_768  # perturbed inputs in one call
@@ -115,7 +115,7 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
 def _ask_group(group: Sequence[Session], keep_errors: bool) -> list[Reply | None]:
     """The replies to sessions; if a shared call fails, each is asked alone."""
     try:
-        return [*ask(group)]
+        return [*ask([one.question for one in group if one.question is not None])]
     except Exception as error:
         if len(group) == 1:
             if not keep_errors:
@@ -153,22 +153,17 @@ def run(session: Session, progress: Progress = None) -> None:
             session.step(model.answer(session.question))
 
 
-def ask(sessions: Sequence[Session]) -> list[Reply]:
-    """The replies to sessions of one explainer: alone in batches of its own, several in one call.
+def ask(questions: Sequence[Question]) -> list[Reply]:
+    """The replies to one explainer's questions: one in batches of its own, several in one call.
 
     Their numbers are the same either way: the score of a row must not depend on the other rows of
     its batch. Stored answers are not asked again. Each is asked alone if its calls are limited.
     """
-    settings = sessions[0].settings
-    questions = [session.question for session in sessions if session.question is not None]
-    asked_about = [*zip([session.subject.scene for session in sessions], questions, strict=True)]
+    settings = questions[0].settings
     if len(questions) == 1 or settings.calls.max_calls is not None:
-        return [answer(settings, *pair) for pair in asked_about]
+        return [answer(question) for question in questions]
     with open_cache(settings.calls.cache, settings.model) as section_of:
-        pending = [
-            PendingReply(one, settings, section_of(getattr(one.neighbourhood, "scope", scene)))
-            for scene, one in asked_about
-        ]
+        pending = [PendingReply(question, section_of(question.scope)) for question in questions]
         rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
         ends = np.cumsum([len(some) for some in rows])
         caller, total = Caller(settings.model, settings.calls), int(ends[-1])
@@ -200,14 +195,14 @@ def group_size(settings: LoopSettings) -> int:
     return min(max(1, together if settings.until is None else together * _IN_TURN), _MAX_SESSIONS)
 
 
-def answer(settings: LoopSettings, scene: Scene, question: Question) -> Reply:
+def answer(question: Question) -> Reply:
     """The model's reply to one question, with the model opened for it alone."""
     with ExitStack() as stack:
-        return OpenModel(settings, scene, stack).answer(question)
+        return OpenModel(question.settings, question.scene, stack).answer(question)
 
 
 def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
     """All outputs of the model for the input itself: one call with one input."""
-    near = subject.neighbourhood(np.random.default_rng(0))
-    question = Question(neighbourhood=near, targets=sys.maxsize)  # as many as there are
-    return answer(settings, subject.scene, question).original
+    near, every = subject.neighbourhood(np.random.default_rng(0)), sys.maxsize
+    question = Question(settings=settings, scene=subject.scene, neighbourhood=near, targets=every)
+    return answer(question).original

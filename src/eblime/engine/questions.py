@@ -48,12 +48,19 @@ _BATCH_BYTES = 64 << 20  # a batch whose size is tuned stays below this
 class Question:
     """Perturbed inputs that the loop wants scores for: those that have none yet."""
 
+    settings: LoopSettings
+    scene: Scene
     neighbourhood: Neighbourhood
     targets: Any  # which outputs to keep: a number of the highest, or a list
     opening: Reply | None = None  # the reply of the first round; None in the first round
     before: FloatArray | None = None  # (n, T) scores of the first n perturbed inputs
     budget: int | None = None  # inputs that the model may be asked about; None is no limit
     least: int = 1  # different inputs that must have an answer if the questions end early
+
+    @property
+    def scope(self) -> Any:
+        """What decides an input besides its key."""
+        return getattr(self.neighbourhood, "scope", self.scene)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +94,8 @@ class PendingReply:
         All outputs for the input itself; None while they are not known.
     """
 
-    def __init__(
-        self, question: Question, settings: LoopSettings, section: CacheSection | None = None
-    ) -> None:
-        self.question, self._settings, self._section = question, settings, section
-        opening = question.opening
+    def __init__(self, question: Question, section: CacheSection | None = None) -> None:
+        self.question, self._section, opening = question, section, question.opening
         near, budget = question.neighbourhood, question.budget
         self._known = 1 + (0 if question.before is None else len(question.before))
         self._keys = near.keys(np.arange(INPUT_ITSELF, len(near.masks)))
@@ -114,7 +118,9 @@ class PendingReply:
         if budget is not None:
             afford = getattr(near, "affordable", int)
             asked = asked[: max(0, afford(budget) - len(again))]
-        if settings.calls.partial:  # the first must not be special, as in an exhaustive design
+        if (
+            question.settings.calls.partial
+        ):  # the first must not be special, as in an exhaustive design
             asked = np.random.default_rng(0).permutation(asked).tolist()
             asked.sort(key=bool)
         self.asked, self.again = (
@@ -134,13 +140,12 @@ class PendingReply:
 
     def _open(self, original: FloatArray) -> None:
         """Enter the scores of the input itself, and every answer that is known already."""
-        question, settings = self.question, self._settings
-        ranked, opening = is_ranked(settings.model), question.opening
+        question, settings, opening = self.question, self.question.settings, self.question.opening
         self.original = original
         self.columns = (
-            columns_of(question.targets, original, settings.labels, ranked=ranked)
-            if opening is None
-            else list(opening.columns)
+            list(opening.columns)
+            if opening is not None
+            else columns_of(question.targets, original, settings.labels, is_ranked(settings.model))
         )
         self._scores = np.empty((len(self._done), len(self.columns)))
         self._scores[0] = original[self.columns]
@@ -238,7 +243,7 @@ class OpenModel:
         stack: ExitStack,
         report: Callable[[int], None] = lambda n: None,
     ) -> None:
-        self._settings, self._caller = settings, Caller(settings.model, settings.calls)
+        self._steady, self._caller = settings.steady, Caller(settings.model, settings.calls)
         self._section_of = stack.enter_context(open_cache(settings.calls.cache, settings.model))
         self._section: CacheSection | None = None
         self._scene: Any = scene
@@ -256,8 +261,8 @@ class OpenModel:
         A budget or, with `partial`, Ctrl-C may leave the last of them without an answer.
         """
         caller, near = self._caller, question.neighbourhood
-        self._section = self._section or self._section_of(getattr(near, "scope", self._scene))
-        reply = PendingReply(question, self._settings, self._section)
+        self._section = self._section or self._section_of(question.scope)
+        reply = PendingReply(question, self._section)
         before, stopped = caller.sent, None
         caller.limit = sys.maxsize if question.budget is None else before + question.budget
         if len(reply.again):  # before anything else is asked or stored
@@ -339,7 +344,7 @@ class OpenModel:
             return BatchTuner((calls.batch_size,))
         if calls.concurrency > 1:  # keep all calls under way busy
             return BatchTuner((min(max(self._sizes), -(-n // calls.concurrency)),))
-        if self._settings.steady:  # the last digits of a network's scores can depend on the size
+        if self._steady:  # the last digits of a network's scores can depend on the size
             return BatchTuner((self._sizes[len(self._sizes) // 2],))
         return BatchTuner(self._sizes)
 

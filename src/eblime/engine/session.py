@@ -147,6 +147,8 @@ class Session:
                 self._extend(wanted)
                 most = settings.calls.max_calls
                 return Question(
+                    settings=settings,
+                    scene=self.subject.scene,
                     neighbourhood=self.neighbourhood,
                     targets=self.targets,
                     opening=self.replies[0] if self.replies else None,

@@ -123,8 +123,6 @@ def stop_settings(
 
     `max_masks` is only for a rule: without one, `n_masks` are asked.
     """
-    if until is None and max_masks is None and max_seconds is None:
-        return settings
     rule = None if until is None else as_rule(until)
     check_max_masks(max_masks, rule)
     if max_seconds is not None:

@@ -43,7 +43,7 @@ def check_targets(targets: Any, labels: Labels | None) -> None:
 
 
 def columns_of(
-    targets: Any, original: FloatArray, labels: Labels | None, *, ranked: bool = True
+    targets: Any, original: FloatArray, labels: Labels | None, ranked: bool
 ) -> list[int]:
     """Columns of the model's output: the k highest for a number, else those listed.
 

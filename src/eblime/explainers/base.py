@@ -238,21 +238,26 @@ class BaseExplainer(ABC):
         >>> {e.label: e.as_list(top=1)[0][0] for e in found.values()}
         {'praise': "word 'good'", 'blame': "word 'slow'"}
         """
-        for name in settings.keys() - ExplainSettings.__annotations__.keys():
-            known = ", ".join(ExplainSettings.__annotations__)
-            raise TypeError(f"`{name}` must be a setting of an explanation, which has {known}.")
-        given: Any = {**dict.fromkeys(ExplainSettings.__annotations__), **settings}
-        loop, progress = self.loop, given["progress"]
+        loop = self._loop_for(settings) if settings else self.loop
+        loop, subject, wanted = self.prepare(x, targets, loop)
+        session, progress = Session.begin(loop, subject, wanted, rng), settings.get("progress")
+        run(session, self.progress if progress is None else progress)
+        return explanations(session)
+
+    def _loop_for(self, settings: ExplainSettings) -> LoopSettings:
+        """The settings of the loop with those of one explanation, checked."""
+        names = ExplainSettings.__annotations__
+        for name in settings.keys() - names.keys():
+            raise TypeError(
+                f"`{name}` must be a setting of an explanation, which has {', '.join(names)}."
+            )
+        given: Any = {**dict.fromkeys(names), **settings}
+        check_progress(given["progress"])
+        loop = stop_settings(self.loop, given["until"], given["max_masks"], given["max_seconds"])
         if given["n_masks"] is not None:
             check_masks(given["n_masks"])
             loop = replace(loop, n_masks=given["n_masks"])
-        loop = stop_settings(loop, given["until"], given["max_masks"], given["max_seconds"])
-        loop = replace(loop, calls=loop.calls.merge(given["calls"], given["cache"]))
-        check_progress(progress)
-        loop, subject, wanted = self.prepare(x, targets, loop)
-        session = Session.begin(loop, subject, wanted, rng)
-        run(session, self.progress if progress is None else progress)
-        return explanations(session)
+        return replace(loop, calls=loop.calls.merge(given["calls"], given["cache"]))
 
     def prepare(
         self, x: object, targets: object, settings: LoopSettings

@@ -139,7 +139,7 @@ def regress(
             if penalised:
                 columns = np.column_stack([np.ones(len(columns)), columns])
             spectrum = decompose(columns, target.weights, flat=flat)
-            if corrected:
+            if corrected and target.sampling is not None:
                 effect = design_effect(spectrum, target.sampling)
             if corrected and flat:
                 columns = columns if spectrum.rows.all() else columns[spectrum.rows]
