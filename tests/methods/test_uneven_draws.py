@@ -34,7 +34,7 @@ def test_intervals_allow_for_uneven_draws(local):
 
 
 def test_the_design_effect_of_even_draws_is_one(rng):
-    """No factors, equal factors, and factors of any scale."""
+    """Equal factors, and factors of any scale."""
     answers = uneven(rng)
     spectrum = decompose(answers.masks, answers.weights, flat=True)
     effect = design_effect(spectrum, answers.sampling)
