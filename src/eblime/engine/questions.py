@@ -118,14 +118,12 @@ class PendingReply:
         if budget is not None:
             afford = getattr(near, "affordable", int)
             asked = asked[: max(0, afford(budget) - len(again))]
-        if (
-            question.settings.calls.partial
-        ):  # the first must not be special, as in an exhaustive design
+        if question.settings.calls.partial:
+            # what is asked first must not be special, as in an exhaustive design
             asked = np.random.default_rng(0).permutation(asked).tolist()
             asked.sort(key=bool)
-        self.asked, self.again = (
-            np.array(some, dtype=np.intp) + INPUT_ITSELF for some in (asked, again)
-        )
+        self.asked = np.array(asked, dtype=np.intp) + INPUT_ITSELF
+        self.again = np.array(again, dtype=np.intp) + INPUT_ITSELF
         self.original: FloatArray | None = None
         self.columns: Sequence[int] = ()
         if opening is not None:
