@@ -6,8 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -171,19 +170,27 @@ def _read_onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
             f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
         )
     scaling = _SCALINGS[normalise]
-    return model if scaling is None else replace(model, preprocess=partial(_standardise, *scaling))
+    return model if scaling is None else replace(model, preprocess=_Standardise(*scaling))
 
 
-def _standardise(mean: Any, sd: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
+@dataclass(frozen=True, slots=True)
+class _Standardise:
     """Pixels minus a mean, divided by a scale: one for all, or one for each of three colours."""
-    if np.ndim(mean):
-        if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
-            raise ValueError(
-                f"--normalise imagenet needs photos with three channels; got shape {images.shape}."
-            )
-        shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
-        mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in (mean, sd))
-    return np.asarray((images - mean) / sd)
+
+    mean: float | tuple[float, ...]
+    sd: float | tuple[float, ...]
+
+    def __call__(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        mean, sd = (np.asarray(row, dtype=np.float32) for row in (self.mean, self.sd))
+        if np.ndim(mean):
+            if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
+                raise ValueError(
+                    "--normalise imagenet needs photos with three channels; got shape "
+                    f"{images.shape}."
+                )
+            shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
+            mean, sd = mean.reshape(shape), sd.reshape(shape)
+        return np.asarray((images - mean) / sd)
 
 
 _SCALINGS = {  # mean and sd of the pixels

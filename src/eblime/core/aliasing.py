@@ -69,11 +69,13 @@ def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
     if left < _LEAST_LEFT:
         return None
     second = (product**2 - p) / (p * (p - 1))
-    before, now, means = product / p, second, np.zeros(9)  # means of the polynomials, by degree
-    for d in range(2, min(8, p) + 1):
-        means[d] = float(now.sum()) / len(rows) / left
+    values = np.arange(-p, p + 1)  # of an inner product
+    counts = np.bincount(product.astype(np.intp).ravel() + p, minlength=2 * p + 1)
+    before, now, means = values / p, (values**2 - p) / (p * (p - 1)), np.zeros(9)
+    for d in range(2, min(8, p) + 1):  # means of the polynomials, by degree
+        means[d] = float(counts @ now) / len(rows) / left
         if d < p:
-            before, now = now, (product * now - d * before) / (p - d)
+            before, now = now, (values * now - d * before) / (p - d)
     orders = np.array([3, 5, 7])
     ratios = (orders * means[orders - 1] + np.maximum(p - orders, 0) * means[orders + 1]) / p
     return Aliasing(ratios=np.where(orders <= p, ratios, 0.0), second=second, rows=rows)

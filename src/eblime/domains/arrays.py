@@ -262,10 +262,10 @@ def even_blocks(sides: Sequence[int], counts: Sequence[int]) -> Labels:
 
 def centres(labels: Labels) -> FloatArray:
     """The mean position of each feature along each axis, (axes, p)."""
-    features = range(int(labels.max()) + 1)
+    every, counts = labels.ravel(), np.bincount(labels.ravel())
     grids: Any = np.indices(labels.shape, sparse=True)
-    positions = (np.broadcast_to(grid, labels.shape) for grid in grids)
-    return np.array([ndimage.mean(each, labels, features) for each in positions])
+    positions = (np.broadcast_to(grid, labels.shape).ravel() for grid in grids)
+    return np.array([np.bincount(every, weights=each) for each in positions]) / counts
 
 
 def slic(array: FloatArray, **params: object) -> Labels:

@@ -81,7 +81,7 @@ def _provenance(session: Session) -> dict[str, Any]:
     known = about(session.subject.scene) if callable(about) else {}
     found: dict[str, Any] = {
         "method": describe(settings.method),
-        "input": {**settings.about, **known},
+        "input": {**settings.about, **known, **session.replies[0].about},
         "design": describe(settings.design),
         "kernel": describe(as_kernel(settings.kernel)),
         "seed": session.seed,

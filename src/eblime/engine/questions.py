@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,7 @@ class Reply:
     answered: IntArray | None = None  # positions among those in question; None is all of them
     stopped: str | None = None  # why some have no answer
     verified: bool = False  # the model was asked about stored answers again
+    about: Mapping[str, str] = field(default_factory=dict)  # how the model scored on its device
 
 
 class PendingReply:
@@ -190,7 +191,14 @@ class PendingReply:
         answered = self._places[self._done[self._places]]
         return self.original is not None and len(np.unique(answered)) >= self.question.least
 
-    def complete(self, *, batch_size: int, calls: int, stopped: str | None = None) -> Reply:
+    def complete(
+        self,
+        *,
+        batch_size: int,
+        calls: int,
+        stopped: str | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> Reply:
         """The reply; with a reason where some perturbed inputs have no answer."""
         assert self.original is not None  # the input itself is known, or it is asked first
         answered = np.flatnonzero(self._done[self._places])
@@ -204,6 +212,7 @@ class PendingReply:
             answered=None if whole else answered,
             stopped=stopped or (None if whole else OVER_BUDGET),
             verified=bool(len(self.again)),
+            about=about or {},
         )
 
 
@@ -280,7 +289,8 @@ class OpenModel:
         if reply.original is None:
             raise ModelError("`max_calls` was reached before the model answered.")
         size = self._size if len(reply.asked) else 0
-        return reply.complete(batch_size=size, calls=caller.sent - before, stopped=stopped)
+        calls, about = caller.sent - before, getattr(self._device, "about", None)
+        return reply.complete(batch_size=size, calls=calls, stopped=stopped, about=about)
 
     def _ask(self, near: Neighbourhood, rows: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Scores of perturbed inputs as they come: which of `rows`, and (n, outputs).
