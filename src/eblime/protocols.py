@@ -75,19 +75,16 @@ class Subject(Protocol):
 
 
 class Neighbourhood(Protocol):
-    """Perturbed inputs around one input, numbered from 0; it grows by `extend`."""
+    """Perturbed inputs around one input, numbered from 0; it grows by `extend`.
+
+    It may also have `closeness`, what the kernel sees in place of the masks, (N, p), in which ones
+    are the input itself; `scope`, what decides an input besides its key, if that is not the scene;
+    and `affordable(n)`, how many perturbed inputs n model calls are enough for.
+    """
 
     @property
     def masks(self) -> FloatArray:
         """The perturbed inputs as the regression sees them, (N, p)."""
-
-    @property
-    def closeness(self) -> FloatArray:
-        """The perturbed inputs as the kernel sees them, (N, p): ones are the input itself."""
-
-    @property
-    def sampling_weights(self) -> FloatArray:
-        """Factors of the kernel's weights, (N,); they correct for inputs drawn more often."""
 
     @property
     def exact(self) -> bool:
@@ -95,21 +92,13 @@ class Neighbourhood(Protocol):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Batch sizes worth trying, increasing."""
-
-    @property
-    def room(self) -> int:
-        """How many inputs fit into memory in one model call."""
+        """Batch sizes worth trying, increasing; the largest fits into memory."""
 
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> Neighbourhood:
         """Add perturbed inputs: one per mask, or a number of them drawn by the domain's own law."""
 
     def inputs(self, rows: IntArray) -> Any:
         """A batch of perturbed inputs by number, `INPUT_ITSELF` and `ALL_HIDDEN` among them."""
-
-    @property
-    def scope(self) -> Any:
-        """What decides an input besides its key: the scene."""
 
     def keys(self, rows: IntArray) -> Sequence[bytes]:
         """A key for each perturbed input by number: the same key is the same input, asked once."""

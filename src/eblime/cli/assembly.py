@@ -169,35 +169,34 @@ def _read_onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
         raise ValueError(
             f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
         )
-    scaling = _SCALINGS[normalise]
-    return model if scaling is None else replace(model, preprocess=_Standardise(*scaling))
+    return replace(model, preprocess=_SCALINGS[normalise])
 
 
 @dataclass(frozen=True, slots=True)
-class _Standardise:
+class Scaling:
     """Pixels minus a mean, divided by a scale: one for all, or one for each of three colours."""
 
     mean: float | tuple[float, ...]
     sd: float | tuple[float, ...]
 
     def __call__(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        mean, sd = (np.asarray(row, dtype=np.float32) for row in (self.mean, self.sd))
-        if np.ndim(mean):
+        """Scale a batch."""
+        shape: tuple[int, ...] = ()
+        if np.ndim(self.mean):
             if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
                 raise ValueError(
-                    "--normalise imagenet needs photos with three channels; got shape "
-                    f"{images.shape}."
+                    f"--normalise imagenet needs photos with three channels; got {images.shape}."
                 )
             shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
-            mean, sd = mean.reshape(shape), sd.reshape(shape)
+        mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in (self.mean, self.sd))
         return np.asarray((images - mean) / sd)
 
 
-_SCALINGS = {  # mean and sd of the pixels
+_SCALINGS = {
     "unit": None,
-    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    "symmetric": (0.5, 0.5),
-    "bytes": (0.0, 1 / 255),
+    "imagenet": Scaling((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "symmetric": Scaling(0.5, 0.5),
+    "bytes": Scaling(0.0, 1 / 255),
 }
 NORMALISATIONS = tuple(_SCALINGS)
 
