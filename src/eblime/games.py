@@ -130,14 +130,13 @@ def game(
     def ask(masks: FloatArray, opening: Reply | None) -> Reply:
         rng = np.random.default_rng(0)
         question = Question(
+            settings=loop,
+            scene=subject.scene,
             neighbourhood=subject.neighbourhood(rng).extend(rng, masks),
-            rows=np.arange(len(masks)),
             targets=targets,
-            labels=loop.labels,
-            ranked=loop.ranked,
             opening=opening,
         )
-        return answer(loop, subject.scene, question)
+        return answer(question)
 
     return Game(players=subject.scene.features, ask=ask)
 

@@ -34,7 +34,7 @@ from eblime.core.spectrum import effective_size
 from eblime.core.student import StudentLaw, StudentMixture
 from eblime.protocols import Law, ScalarLaw
 
-_BLOCK = 1 << 23  # numbers ranked at once
+_BLOCK = 1 << 21  # numbers ranked at once
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
 
 

@@ -147,14 +147,6 @@ sizes.all_masks = _all_by_size  # type: ignore[attr-defined]
 sizes.law = "each number of hidden features counting the same"  # type: ignore[attr-defined]
 
 
-def is_exhaustive(masks: FloatArray) -> bool:
-    """Whether the masks are all 2^p masks, each once."""
-    n, p = masks.shape
-    if p > MOST_EXHAUSTIVE or n != 2**p or not np.isin(masks, (0, 1)).all():
-        return False
-    return bool(len(np.unique(masks @ 2.0 ** np.arange(p))) == n)
-
-
 # (rng, number of pairs, p) -> one mask of each pair, (m, p), and the logarithm of the number of
 # pairs there are for each expected one, (m,)
 Drawn = TypeVar("Drawn", FloatArray, BoolArray)

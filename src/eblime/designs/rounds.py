@@ -6,7 +6,6 @@ rule can end the questions early.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers, Proposal
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.protocols import Design, Kernel, MaskDesign, Method
+from eblime.stopping.rule import next_total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,6 @@ def _for_method(design: object, method: Method | None) -> Any:
     return design if method is None or adapt is None else adapt(method)
 
 
-NextTotal = Callable[[int, int], int]  # masks so far, least in the first round -> masks then
 _PER_FEATURE = 3  # masks per feature in the first round, at least
 
 
@@ -121,14 +120,13 @@ class Growing:
     plan: FloatArray | Proposal | None  # None: inputs are drawn by the domain's own law
     n_masks: int  # of the whole plan
     least: int  # masks in the first round, at least
-    next_total: NextTotal
     most: int | None = None  # masks that the method takes, unless they are all masks
     complete: bool = False  # whether the plan is all masks
 
     def next(self, rng: np.random.Generator, answers: Answers) -> Any:
         """The perturbed inputs of the next round; None once all are answered."""
         known = answers.n_masks
-        wanted = min(self.next_total(known, self.least), 3 * known // 2) if known else self.least
+        wanted = min(next_total(known, self.least), 3 * known // 2) if known else self.least
         total = min(self.n_masks, wanted)
         if self.most is not None and total > self.most:
             total = self.n_masks if self.complete else self.most
@@ -144,7 +142,6 @@ def in_rounds(
     p: int,
     *,
     exact: bool,
-    next_total: NextTotal,
     method: Method | None = None,
     kernel: str | Kernel | None = None,
 ) -> Design:
@@ -179,7 +176,6 @@ def in_rounds(
         plan=plan,
         n_masks=count,
         least=least,
-        next_total=next_total,
         most=getattr(method, "most_masks", None),
         complete=plan is not None and count == 2**p,
     )

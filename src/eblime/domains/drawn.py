@@ -29,10 +29,10 @@ class Drawn:
         self.exact = scene.domain != "tabular"  # chance fills in what a mask of a row leaves open
         self.data, self.make, self.masks = data, make, data[:n]
         self.closeness = self.masks - data[0] + 1
-        self.sampling_weights, self.scope = np.ones(n), scene
+        self.scope = scene
         self.whole: object = self.scene  # with `fixed`, as `Subject` has them
         self.fixed: BoolArray | None = None
-        self.sizes, self.room = (len(data),), len(data)
+        self.sizes = (len(data),)
 
     def neighbourhood(self, rng: np.random.Generator) -> Drawn:
         """None of them yet."""

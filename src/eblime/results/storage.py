@@ -20,7 +20,7 @@ import os
 import stat
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -154,8 +154,9 @@ def _tree(explanation: Explanation) -> dict[str, object]:
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
     method, encoded = explanation.method, _is_known(explanation.method)
-    answers, small = _fields_of(explanation.answers), explanation.masks.astype(np.uint8)
-    if (small == explanation.masks).all():  # zeros and ones take one byte each
+    answers, masks = _fields_of(explanation.answers), explanation.answers.masks
+    small = masks.astype(np.uint8)
+    if (small == masks).all():  # zeros and ones take one byte each
         answers["masks"] = small
     state = json.dumps(explanation.generator, default=lambda part: part.tolist())
     return {
@@ -328,7 +329,8 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 def _is_known(method: object) -> bool:
-    if not dataclasses.is_dataclass(method) or type(method) not in _known_methods().values():
+    """Whether a file can name the method, with all its settings."""
+    if not dataclasses.is_dataclass(method) or type(method) not in _known_methods():
         return False
     try:
         _dump(method, {})
@@ -339,7 +341,8 @@ def _is_known(method: object) -> bool:
 
 def _build_method(record: Any) -> Any | None:
     """The method of a file, or None where this installation does not have it."""
-    kind = None if record is None else _known_methods().get(record["name"])
+    name = None if record is None else record["name"]
+    kind = next((known for known in _known_methods() if known.__name__ == name), None)
     if kind is None:
         return None
     home = sys.modules[kind.__module__]
@@ -357,14 +360,12 @@ def _build(value: object, home: object) -> Any:
     return kind(**{key: _build(entry, home) for key, entry in value["settings"].items()})
 
 
-def _known_methods() -> dict[str, type]:
-    """Classes of all methods that the registry can import, by name."""
-    found: dict[str, type] = {}
+def _known_methods() -> Iterator[type]:
+    """Classes of all methods that the registry can import, the first names first."""
     for name in registry.names("methods"):
         with suppress(Exception):  # a package whose entry point is broken must not break files
-            kind = type(registry.find("methods", name)())
-            found.setdefault(kind.__name__, kind)
-    return found
+            found = registry.find("methods", name)
+            yield found if isinstance(found, type) else type(found())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,6 +83,7 @@ SEGMENTATIONS: dict[str, Callable[..., Labels]] = {"slic": arrays.slic, "blocks"
 SEGMENTER = arrays.Segmenter(
     kind="volume",
     features="regions",
+    axes=3,
     sides="(D, H, W)",
     known=SEGMENTATIONS,
     regular="blocks",
@@ -106,7 +107,8 @@ def read_volume(
         spacing, unit = scan.spacing, scan.unit or unit
     if isinstance(scan.values, np.ndarray):
         check_memory(scan.values.shape, scan.values.dtype)
-    numbers = SEGMENTER.read_numbers(scan.values, "or a path")
+    shapes = "(D, H, W), (D, H, W, C) or (C, D, H, W)"
+    numbers = arrays.as_numbers("volume", scan.values, (3, 4), shapes, "or a path")
     cut, params = arrays.name_and_parameters(segmentation)
     how = cut if isinstance(cut, str) else ""
     if how == "slic" and spacing is not None:  # so that its regions are round in space
