@@ -139,6 +139,7 @@ class MeanBatch:
 
     inputs: Any  # what the model gets
     sizes: IntArray  # (n,) how many inputs each group has
+    link: Callable[[FloatArray], FloatArray] | None = None  # of the means, such as log-odds
 
     @property
     def n_inputs(self) -> int:
@@ -148,7 +149,8 @@ class MeanBatch:
     def means(self, scores: FloatArray) -> FloatArray:
         """Scores of all inputs, (n_inputs, outputs), as means over the groups, (n, outputs)."""
         starts = np.cumsum(self.sizes) - self.sizes
-        return np.asarray(np.add.reduceat(scores, starts, axis=0) / self.sizes[:, None])
+        found = np.add.reduceat(scores, starts, axis=0) / self.sizes[:, None]
+        return found if self.link is None else self.link(found)
 
 
 class Model(Protocol):

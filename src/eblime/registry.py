@@ -64,6 +64,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "plots": {
         "intervals": "eblime.plot.charts:intervals",
         "means": "eblime.plot.charts:means",
+        "waterfall": "eblime.plot.charts:waterfall",
         "density": "eblime.plot.charts:densities",
         "ranks": "eblime.plot.charts:ranks",
         "lambda": "eblime.plot.charts:ridge",

@@ -73,7 +73,8 @@ def join_batches(batches: Sequence[Any]) -> Any:
         return first
     if isinstance(first, MeanBatch):
         inputs = join_batches([batch.inputs for batch in batches])
-        return MeanBatch(inputs=inputs, sizes=np.concatenate([batch.sizes for batch in batches]))
+        sizes = np.concatenate([batch.sizes for batch in batches])
+        return MeanBatch(inputs=inputs, sizes=sizes, link=first.link)
     if isinstance(first, list):
         return [entry for batch in batches for entry in batch]
     if isinstance(first, np.ndarray):

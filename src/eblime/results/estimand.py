@@ -69,8 +69,9 @@ def _averaged(explanation: Explanation, *, drawn: bool) -> str:
     about: Any = explanation.provenance.get("input")
     found = about.get("background") if isinstance(about, Mapping) else None
     if isinstance(found, str):
-        rows = f"{printable(found[:60])} of the background"
-        return f"the mean over {rows}, from which all hidden values are taken"
+        mean = f"the mean over {printable(found[:60])} of the background"
+        mean = f"the log-odds of {mean}" if explanation.unit else mean
+        return f"{mean}, from which all hidden values are taken"
     return "the mean over the perturbed inputs with that mask" if drawn else ""
 
 

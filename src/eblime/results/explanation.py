@@ -33,6 +33,7 @@ from eblime.results.indices import (
     posteriors_by_width,
 )
 from eblime.results.notes import footer
+from eblime.results.reasons import Reason, find_reasons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +127,17 @@ class Explanation:
     @property
     def headline(self) -> str:
         """What was explained: the target and its prediction."""
-        return f"{printable(self.label)}: predicted {self.prediction:.4g}"
+        shown = f"{printable(self.label)}: predicted {self.prediction:.4g}"
+        if self.unit:
+            shown += f" ({self.unit}; probability {1 / (1 + np.exp(-self.prediction)):.4g})"
+        return shown
+
+    @property
+    def unit(self) -> str:
+        """The unit of the scores in words: "log-odds" with `link="logit"`, otherwise ""."""
+        about: Any = self.provenance.get("input")
+        logit = isinstance(about, Mapping) and about.get("link") == "logit"
+        return "log-odds" if logit else ""
 
     @property
     def estimand(self) -> str:
@@ -329,6 +340,26 @@ class Explanation:
         """The most important features as text."""
         return self.posterior.table(list(self.features), prob, top)
 
+    def reasons(self, k: int = 3, direction: str = "against") -> list[Reason]:
+        """The features that speak most clearly for or against the prediction, the strongest first.
+
+        Parameters
+        ----------
+        k
+            How many; fewer if fewer features have that direction.
+        direction
+            "against" for those that lower the score, "for" for those that raise it.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [0.5 + 0.2 * ("good" in t) - 0.3 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> print(e.reasons(1)[0])
+        word 'slow' lowers the score by 0.3 (exactly); P(strongest) > .99
+        """
+        return find_reasons(self, k, direction)
+
     def to_frame(self, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
         """One row per feature: feature, mean, sd, low, high, prob_positive, top_k and `details`.
 
@@ -340,10 +371,11 @@ class Explanation:
     def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
 
-        Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence", "width"; for images also "map", with `of="uncertainty"` and
-        others; for texts and prompts "text"; for signals "signal"; for volumes "slices" and
-        "projections". `eblime.plot` describes their settings.
+        Kinds: "intervals" (default), "means" (default for a point estimate), "waterfall" (from the
+        score with everything hidden to the prediction), "density", "ranks", "lambda",
+        "convergence", "width"; for images also "map", with `of="uncertainty"` and others; for texts
+        and prompts "text"; for signals "signal"; for volumes "slices" and "projections".
+        `eblime.plot` describes their settings.
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
