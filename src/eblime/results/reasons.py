@@ -19,7 +19,17 @@ _DRAWS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """A feature that raises or lowers the score; printed as a sentence."""
+    """A feature that raises or lowers the score; printed as a sentence.
+
+    Examples
+    --------
+    >>> from eblime.results import Reason
+    >>> one = Reason(feature="age = 19", mean=-0.2, low=-0.3, high=-0.1, prob=0.97, k=3)
+    >>> print(one)
+    age = 19 lowers the score by 0.2 (0.1 to 0.3); P(among the 3 strongest) = .97
+    >>> one.certain
+    True
+    """
 
     feature: str
     mean: float
