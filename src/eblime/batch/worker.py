@@ -164,8 +164,7 @@ class Worker:
             return [(number, self.rows(number, found)) for number, found in results]
 
         together = ahead or group_size(self.loop)
-        keeps = lambda error: isinstance(error, Exception)  # noqa: E731
-        ends = drive(sessions(), together=together, pool=pool, keeps=keeps)
+        ends = drive(sessions(), together=together, pool=pool, keep_errors=True)
         for found in chain(mapped(conclude, ends), [[]]):
             yield from found
             while unread:
