@@ -64,8 +64,8 @@ def test_released_laws_equal_the_literal_forms(rng, n, p):
     data[0][1] = 0  # every column varies
     law = eblime.fit(*data, method=METHOD).law
     level = level_of(law)
-    x, chances, q = level.few_lambdas(8, 1.0)
-    found = conditionals(level, x, chances, q)
+    found = conditionals(level, 8, 1.0)
+    x = found.x[..., 0]
     steps = np.array([-6.0, -1.0, 0.0, 3.0])
     penalty = np.exp(x)[:, :, None, None] * np.exp(steps)[:, None]
     f, q, log_evidence = found.release(penalty, level.df)

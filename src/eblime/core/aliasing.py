@@ -20,13 +20,13 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.pairs import Pairs
+from eblime.core.population import MOST_POPULATION, are_distinct
 
 _ROWS = 256  # masks whose inner products with all others are taken
 _LEAST_PAIRS = 8
 _SHARE, _TRUST = 0.7, 10.0  # prior share of interactions of two features, and its information
 _SHARES = (0.05, 0.98)  # bounds of that share
 _LEAST_LEFT = 0.25  # of all pairs; with fewer, the masks that are left decide (`core/population`)
-MOST_POPULATION = 25  # features up to which asking many of all masks matters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +79,3 @@ def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
     orders = np.array([3, 5, 7])
     ratios = (orders * means[orders - 1] + np.maximum(p - orders, 0) * means[orders + 1]) / p
     return Aliasing(ratios=np.where(orders <= p, ratios, 0.0), second=second, rows=rows)
-
-
-def are_distinct(masks: FloatArray) -> bool:
-    """Whether no mask of zeros and ones, (n, p) with p at most 50, occurs twice."""
-    numbers = masks @ 2.0 ** np.arange(masks.shape[1])
-    return len(np.unique(numbers)) == len(masks)
