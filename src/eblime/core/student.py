@@ -269,7 +269,7 @@ class SignedMixture:
 
     def hdi(self, prob: float) -> FloatArray:
         """Shortest intervals that contain `prob`, (m, 2)."""
-        return _shortest(lambda q, start=None: self.quantile(q), self.pdf, prob, len(self.odds))
+        return _shortest(lambda q, _=None: self.quantile(q), self.pdf, prob, len(self.odds))
 
     def select(self, features: IntArray) -> SignedMixture:
         """Some of the m laws, by number."""

@@ -222,7 +222,9 @@ def local_posterior(
     if not isinstance(posterior.law, LocalMixture):  # all masks are known
         return posterior
     law = posterior.law.with_signs()
-    r2 = _surrogate_r2(problem, law.mean / response.unit) if response.unit else posterior.r2
+    if law.odds is None:
+        return posterior
+    r2 = _assemble(name, problem, law, law.mean / response.unit).r2
     return replace(posterior, law=law, r2=r2, extras=_local_extras(law, problem))
 
 
