@@ -150,7 +150,9 @@ def regress(
             finite=finite,
         )
         if aliasing is not None and pairs is not None:
-            factor = aliasing.factor(pairs, target.scores[spectrum.rows])
+            response = problem.response
+            missed = response.residual * response.unit**2 / float(spectrum.root @ spectrum.root)
+            factor = aliasing.factor(pairs, target.scores[spectrum.rows], missed)
             problem = replace(problem, aliased=factor)
         found.append(problem)
     return found
