@@ -108,12 +108,12 @@ class Neighbourhood(Protocol):
 class RenderedScene(Scene, Protocol):
     """A scene of two arrays and a label per element, shown where the mask is 1: images."""
 
-    shown: NDArray[Any]  # the input itself
-    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    shown: np.ndarray  # the input itself
+    hidden: np.ndarray  # everything hidden, same shape and dtype
     labels: NDArray[np.intp]  # (H, W) the feature of each pixel
     channel_axis: int | None  # axis of the channels in `shown`, None for a grey image
 
-    def batch(self, n: int) -> NDArray[Any]:
+    def batch(self, n: int) -> np.ndarray:
         """An empty batch of n inputs, for the renderer to write into."""
 
     def renderer(self) -> Any:
@@ -139,6 +139,7 @@ class MeanBatch:
 
     inputs: Any  # what the model gets
     sizes: IntArray  # (n,) how many inputs each group has
+    link: Callable[[FloatArray], FloatArray] | None = None  # of the means, such as log-odds
 
     @property
     def n_inputs(self) -> int:
@@ -148,7 +149,8 @@ class MeanBatch:
     def means(self, scores: FloatArray) -> FloatArray:
         """Scores of all inputs, (n_inputs, outputs), as means over the groups, (n, outputs)."""
         starts = np.cumsum(self.sizes) - self.sizes
-        return np.asarray(np.add.reduceat(scores, starts, axis=0) / self.sizes[:, None])
+        found = np.add.reduceat(scores, starts, axis=0) / self.sizes[:, None]
+        return found if self.link is None else self.link(found)
 
 
 class Model(Protocol):
