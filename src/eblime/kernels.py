@@ -125,8 +125,7 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
     if kernel is None:
         return EUCLIDEAN
     if isinstance(kernel, str):
-        found: Kernel = registry.find("kernels", kernel)
-        return found
+        return registry.find("kernels", kernel)
     if isinstance(kernel, type) or not callable(kernel):
         raise TypeError(
             f"`kernel` must be a name, an object such as ExponentialKernel(width=2.0) or a "
@@ -143,13 +142,13 @@ def kernel_of(record: Any) -> Kernel | None:
     >>> kernel_of({"name": "ExponentialKernel", "settings": {"distance": "cosine"}}) == COSINE
     True
     """
-    known: dict[Any, Any] = {"uniform": lambda: uniform, "shapley": lambda: shapley}
-    known["ExponentialKernel"] = ExponentialKernel
+    plain: dict[object, Kernel] = {"uniform": uniform, "shapley": shapley}
     try:
-        made: Kernel = known[record["name"]](**record.get("settings", {}))
-    except (AttributeError, KeyError, TypeError, ValueError):
+        if record["name"] == "ExponentialKernel":
+            return ExponentialKernel(**record["settings"])
+        return plain.get(record["name"])
+    except (KeyError, TypeError, ValueError):
         return None
-    return made
 
 
 def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:

@@ -21,13 +21,7 @@ from eblime._threads import few_threads
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.derived import select_features
-from eblime.core.fit_quality import (
-    ROUNDING,
-    HeldOut,
-    relative_range,
-    score_range,
-    weighted_r2,
-)
+from eblime.core.fit_quality import ROUNDING, HeldOut, relative_range, score_range, weighted_r2
 from eblime.core.laws import Draws, NoSpreadError, PointValue
 from eblime.core.ranking import (
     RankBounds,

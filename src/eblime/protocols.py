@@ -108,12 +108,12 @@ class Neighbourhood(Protocol):
 class RenderedScene(Scene, Protocol):
     """A scene of two arrays and a label per element, shown where the mask is 1: images."""
 
-    shown: NDArray[Any]  # the input itself
-    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    shown: np.ndarray  # the input itself
+    hidden: np.ndarray  # everything hidden, same shape and dtype
     labels: NDArray[np.intp]  # (H, W) the feature of each pixel
     channel_axis: int | None  # axis of the channels in `shown`, None for a grey image
 
-    def batch(self, n: int) -> NDArray[Any]:
+    def batch(self, n: int) -> np.ndarray:
         """An empty batch of n inputs, for the renderer to write into."""
 
     def renderer(self) -> Any:

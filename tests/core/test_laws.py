@@ -61,6 +61,7 @@ def test_densities_and_further_draws_of_draws(rng):
     """SciPy's kernel estimate, and rows of the draws with their extras; or those of the source."""
     beta = rng.normal(size=(50, 2))
     draws = Draws(beta=beta, extras={"lam": beta[:, 0] + 10})
+    both = Draws(beta=beta, extras={"lam": np.ones(50), "sigma2": np.full(50, 2.0)})
     law, x = DrawsLaw(draws=draws), np.linspace(-2, 2, 5)[:, None]
     again = law.draw(rng, 200)
     source = NormalMixture(weights=np.ones(1), means=np.zeros((1, 2)), covs=np.eye(2)[None])
@@ -73,6 +74,7 @@ def test_densities_and_further_draws_of_draws(rng):
     assert len({*again.beta[:, 1]}) > 40  # of 50; all but 4 % are among 200 draws, or more
     assert_allclose(sourced.pdf(x), stats.norm.pdf(x).repeat(2, axis=1))
     assert not {*sourced.draw(rng, 5).beta[:, 1]} & {*beta[:, 1]}
+    assert (both.lam[0], both.sigma2[0]) == (1.0, 2.0)
     with pytest.raises(AttributeError, match="no 'sigma2'"):
         _ = draws.sigma2
 

@@ -153,5 +153,7 @@ def test_twins_can_change_places():
     assert_array_equal(find_twins(EVERY, EVERY[:, 1:].sum(axis=1)), [0, 1, 1, 1])
     same_size = EVERY[:, 0] - EVERY[:, 1]  # of opposite sign
     assert_array_equal(find_twins(EVERY, same_size), [0, 1, 2, 2])
+    mixed = EVERY[:, 0] * EVERY[:, 2] + EVERY[:, 1] * (1 - EVERY[:, 2])  # as strong as each other
+    assert_array_equal(find_twins(EVERY, mixed), [0, 1, 2, 3])
     some = EVERY[[0, 1, 3, 5, 6]]  # feature 0 was asked alone, feature 1 was not
     assert find_twins(some, some[:, :2].sum(axis=1))[1] == 1

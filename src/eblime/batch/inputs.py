@@ -245,7 +245,7 @@ class Chunks:
 
 
 @lru_cache(maxsize=2)
-def _read_chunk(file: Location, group: int | None, fingerprint: str) -> Any:
+def _read_chunk(file: Location, group: int | None, fingerprint: str) -> Any:  # noqa: ARG001
     """The inputs of a chunk; the fingerprint keeps caches of other files apart."""
     if group is not None:
         system, path = file.open()

@@ -326,7 +326,7 @@ class Run:
         value of one column, `feature="age"`). `settings` are passed to the function of
         `eblime.plot` that draws.
         """
-        return registry.find("run_plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("run_plots", kind)(self, ax=ax, **settings)
 
     def __repr__(self) -> str:
         return f"Run(folder={str(self.folder)!r})"
@@ -397,7 +397,7 @@ def _fit_features(rng: np.random.Generator, rows: Any) -> Found:
 
 def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
     if by is None:
-        return [], lambda rows: "all"
+        return [], lambda _: "all"
     if isinstance(by, str):
         if by == "label":
             return [], lambda rows: rows["label"]

@@ -28,7 +28,7 @@ def make_explainer(
     given = {name: value for name, value in values.items() if value is not None}
     method = values["method"]
     if "index" in given:
-        made = registry.find("methods", method)()
+        made: Any = registry.find("methods", method)()
         if not hasattr(made, "index"):
             raise ValueError(f"--index needs --method quadrature; got --method {method}.")
         method = replace(made, index=given["index"])

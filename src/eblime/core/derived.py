@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 def noise_factors(
-    spectrum: Spectrum,
-    response: Response,
-    mixture: Mixture,
-    groups: IntArray,
+    spectrum: Spectrum, response: Response, mixture: Mixture, groups: IntArray
 ) -> FloatArray:
     """How much wider the law of each importance must be to allow for unequal noise, (p,), >= 1.
 

@@ -185,9 +185,7 @@ class LocalMixture(StudentLaw):
         x = x[:: max(1, len(x) // 130)]
         z = special.ndtri(np.clip(law.cdf(law.unit * x), 1e-16, 1 - 1e-16))
         return GaussianCopula(
-            x=x,
-            z=np.maximum.accumulate(z, axis=0),
-            correlation=self.base.correlation,
+            x=x, z=np.maximum.accumulate(z, axis=0), correlation=self.base.correlation
         )
 
 

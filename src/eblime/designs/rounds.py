@@ -57,7 +57,7 @@ def one_shot(masks: MaskDesign, n_masks: int) -> Design:
     return OneShot(masks=masks, n_masks=n_masks)
 
 
-def check_design(design: Any, method: Method | None = None) -> None:
+def check_design(design: object, method: Method | None = None) -> None:
     """Refuse an object that is not a design, or not one for the method, before reading inputs."""
     if isinstance(design, str):
         found = _found(design)
@@ -70,7 +70,7 @@ def check_design(design: Any, method: Method | None = None) -> None:
 
 
 def as_design(
-    design: Any,
+    design: object,
     n_masks: int,
     p: int,
     *,
@@ -104,7 +104,7 @@ def as_design(
     return OneShot(masks=found, n_masks=n_masks)
 
 
-def _for_method(design: Any, method: Method | None) -> Any:
+def _for_method(design: object, method: Method | None) -> Any:
     """The design, made for the method where it is one that chooses masks for a method."""
     adapt = getattr(design, "for_method", None)
     return design if method is None or adapt is None else adapt(method)
@@ -137,7 +137,7 @@ class Growing:
 
 def in_rounds(
     rng: np.random.Generator,
-    design: Any,
+    design: object,
     max_masks: int,
     p: int,
     *,
@@ -181,18 +181,18 @@ def in_rounds(
     )
 
 
-def first_look(design: Any, p: int) -> int | None:
+def first_look(design: object, p: int) -> int | None:
     """How many masks a stop rule first looks at, where the design says it; None is the usual."""
-    found: int | None = getattr(_found(design), "first_look", lambda p: None)(p)
+    found: int | None = getattr(_found(design), "first_look", lambda _: None)(p)
     return found
 
 
-def _found(design: Any) -> Any:
+def _found(design: object) -> Any:
     """What a name stands for, or the design itself."""
     return registry.find("designs", design) if isinstance(design, str) else design
 
 
-def rows_of(wanted: Any, rows: slice | IntArray) -> Any:
+def rows_of(wanted: object, rows: slice | IntArray) -> Any:
     """Some of the masks that a design returned: an array, a list or a proposal."""
     if isinstance(wanted, Proposal):
         return Proposal(masks=wanted.masks[rows], sampling_weights=wanted.sampling_weights[rows])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from eblime import _field_checks as checks
@@ -21,9 +21,9 @@ from eblime._types import FloatArray
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
 _COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
-Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], Any]
+Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], ArrayLike]
 Labels = NDArray[np.intp]
-Segmentation = str | tuple[str, Mapping[str, Any]] | np.ndarray | Callable[..., object]
+Segmentation = str | tuple[str, Mapping[str, object]] | np.ndarray | Callable[..., object]
 
 
 # Reading
@@ -178,7 +178,7 @@ def name_and_parameters(segmentation: Segmentation) -> tuple[Any, Mapping[str, A
 
 
 def check_cut(
-    segmentation: Any,
+    segmentation: Segmentation,
     hide: object,
     known: Mapping[str, Callable[..., object]],
     hides: Sequence[str],
@@ -466,7 +466,7 @@ def are_labels(labels: np.ndarray, shape: tuple[int, ...]) -> bool:
     return bool(labels.max() < checks.MOST_FEATURES and np.bincount(labels.ravel()).all())
 
 
-RULES: Mapping[str, Callable[[Any], bool]] = {
+RULES: Mapping[str, Callable[[ArrayScene], bool]] = {
     "a channel axis if there is one more axis": lambda scene: (
         (scene.shown.ndim > scene.labels.ndim) == (scene.channel_axis is not None)
     ),

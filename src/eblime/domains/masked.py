@@ -18,7 +18,7 @@ class MaskedSubject:
 
     scene: Any  # a `Scene`
     exact: bool = True  # whether the model always gives the same score to the same input
-    whole: Any = None  # a scene with more features, if there is one
+    whole: object = None  # a scene with more features, if there is one
     fixed: BoolArray | None = None  # which of these are the same in all perturbed inputs
 
     def neighbourhood(self, rng: np.random.Generator) -> MaskedNeighbourhood:

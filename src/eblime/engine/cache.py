@@ -143,7 +143,7 @@ def open_cache(cache: Any, model: Any) -> Iterator[Callable[[Any], CacheSection 
     """
     known = as_cache(cache)
     if known is None:
-        yield lambda scope: None
+        yield lambda _: None
         return
     name = known.name_of(model)
     with closing(open_file(known.file)) as connection:

@@ -248,7 +248,7 @@ class OpenModel:
         settings: LoopSettings,
         scene: Scene,
         stack: ExitStack,
-        report: Callable[[int], None] = lambda n: None,
+        report: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._steady, self._caller = settings.steady, Caller(settings.model, settings.calls)
         self._section_of = stack.enter_context(open_cache(settings.calls.cache, settings.model))

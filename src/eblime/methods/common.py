@@ -31,14 +31,7 @@ from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import PointMass, PointValue, normal_law
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
-from eblime.core.pairs import (
-    MOST_EVEN,
-    Pairs,
-    even_share,
-    find_pairs,
-    odd_evidence,
-    pair_numbers,
-)
+from eblime.core.pairs import MOST_EVEN, Pairs, even_share, find_pairs, odd_evidence, pair_numbers
 from eblime.core.population import find_population
 from eblime.core.spectrum import (
     Response,
@@ -374,7 +367,7 @@ def with_population(posterior: Posterior, problem: Regression) -> Posterior:
     total = population.weights.sum() if free else np.inf
     level = population.weights @ (answers.scores - answers.masks @ mean) / total
     known_level: Any = {"intercept": PointValue(value=float(level))}
-    extras = ChainMap(known_level, cast(Any, posterior.extras))  # the others are not read here
+    extras = ChainMap(known_level, cast("Any", posterior.extras))  # the others are not read here
     if population.complete:  # nothing is held out
         missed = answers.scores - answers.masks @ mean - level
         r2 = weighted_r2(answers.scores, answers.weights, missed)

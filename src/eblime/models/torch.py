@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from eblime._checks import check_choice
 from eblime._lazy import import_extra
@@ -91,14 +91,14 @@ class TorchModel:
     array([0., 1.])
     """
 
-    module: Any
-    preprocess: Callable[[Any], Any] | None = None
+    module: torch.nn.Module
+    preprocess: Callable[[Any], object] | None = None
     device: str = "auto"
     activation: Literal["softmax", "sigmoid", "none"] = "softmax"
     precision: Literal["auto", "full", "half"] = "auto"
     output: str | int | None = None
     as_is: bool = False
-    reader: Callable[[Any, int], Any] | None = None
+    reader: Callable[[Any, int], ArrayLike] | None = None
     decided: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     scales_uint8: ClassVar[bool] = True  # uint8 images are divided by 255, others are not
@@ -119,7 +119,7 @@ class TorchModel:
         home = "cpu" if first is None else first.device.type
         return (home if self.device == "auto" else self.device) != "cpu"
 
-    def __call__(self, batch: Any) -> NDArray[Any]:
+    def __call__(self, batch: object) -> np.ndarray:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d).
 
         A network with weights of five axes gets volumes, with one axis more.
@@ -160,7 +160,7 @@ class TorchModel:
 
 
 @contextmanager
-def evaluation(module: Any, device: str = "auto") -> Iterator[Any]:
+def evaluation(module: torch.nn.Module, device: str = "auto") -> Iterator[torch.device]:
     """Set eval mode and turn gradients off, on the right device; restore the mode on exit.
 
     Yields the device. Other threads wait until the context ends; a thread may enter twice.
@@ -186,7 +186,7 @@ def evaluation(module: Any, device: str = "auto") -> Iterator[Any]:
                 part.training = True
 
 
-def _device(name: Any, *, used: bool = False) -> Any:
+def _device(name: object, *, used: bool = False) -> torch.device:
     """The device of this name; it must exist here only when it is used: workers may have it."""
     import torch
 
@@ -209,7 +209,7 @@ def _as_floats(images: torch.Tensor) -> torch.Tensor:
     return images.float() / 255 if images.dtype == torch.uint8 else images.float()
 
 
-def _in_precision(images: Any, weights: Iterable[torch.Tensor]) -> Any:
+def _in_precision(images: torch.Tensor, weights: Iterable[torch.Tensor]) -> torch.Tensor:
     """Floats in the precision of the first weight that has one, such as float16 or float64."""
     import torch
 
@@ -218,7 +218,7 @@ def _in_precision(images: Any, weights: Iterable[torch.Tensor]) -> Any:
     return images.to(next(kinds, images.dtype)) if floats else images
 
 
-def half_weights(module: Any, device: torch.device, layout: Any = None) -> Weights:
+def half_weights(module: torch.nn.Module, device: torch.device, layout: Any = None) -> Weights:
     """The parameters and buffers of a network in half precision, those of images in a layout."""
     import torch
 
@@ -232,13 +232,13 @@ def half_weights(module: Any, device: torch.device, layout: Any = None) -> Weigh
     return found
 
 
-def _to_tensor(array: NDArray[Any]) -> Any:
+def _to_tensor(array: np.ndarray) -> torch.Tensor:
     import torch
 
     return torch.from_numpy(np.require(array, requirements=["C", "W"]))
 
 
-def _has_3d_weights(module: Any) -> bool:
+def _has_3d_weights(module: torch.nn.Module) -> bool:
     from torch.nn.parameter import is_lazy
 
     return any(not is_lazy(weight) and weight.dim() > 4 for weight in module.parameters())
@@ -268,7 +268,7 @@ def _renderer_on(
 
     axis = scene.channel_axis
 
-    def send(pixels: NDArray[Any]) -> torch.Tensor:
+    def send(pixels: np.ndarray) -> torch.Tensor:
         sent = _to_tensor(pixels).to(device)
         return _as_floats(sent[None] if axis is None else sent.movedim(axis, 0))
 
@@ -314,7 +314,7 @@ class TorchScorer:
         # channels last is faster, whatever the layout of the weights
         self._layout = torch.channels_last if last else torch.contiguous_format
 
-    def launch(self, masks: FloatArray) -> NDArray[Any] | ScoresOnTheWay:
+    def launch(self, masks: FloatArray) -> np.ndarray | ScoresOnTheWay:
         """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""
         import torch
 
@@ -394,7 +394,7 @@ class ScoresOnTheWay:
     scores: torch.Tensor  # in pinned memory
     ready: torch.cuda.Event
 
-    def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
+    def __array__(self, *args: Any, **options: Any) -> np.ndarray:
         """All scores, when they have arrived."""
         self.ready.synchronize()
         return np.asarray(self.scores.numpy(), *args, **options)

@@ -402,11 +402,7 @@ def by_width(
 
 
 def detection(
-    curve: DetectionCurve,
-    *,
-    label: str = "",
-    colour: str = style.FAVOUR,
-    ax: Axes | None = None,
+    curve: DetectionCurve, *, label: str = "", colour: str = style.FAVOUR, ax: Axes | None = None
 ) -> Axes:
     """Probability of detection against size, its bounds, and the share found at each size.
 

@@ -34,11 +34,7 @@ def axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def feature_axes(
-    ax: Axes | None,
-    explanation: Explanation,
-    order: IntArray,
-    *,
-    row: float = 0.28,
+    ax: Axes | None, explanation: Explanation, order: IntArray, *, row: float = 0.28
 ) -> Axes:
     """Axes with one named row per feature of `order`, from below, and a line at zero."""
     drawn = axes(ax, (6.4, 1.1 + row * len(order)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eblime import registry
 from eblime._repr import describe, name_of
@@ -66,7 +66,7 @@ def _masks(explanation: Explanation, *, even: bool = False) -> str:
 
 def _averaged(explanation: Explanation, *, drawn: bool) -> str:
     """What the score of a mask is a mean over; empty if a mask has one input."""
-    about: Any = explanation.provenance.get("input")
+    about: object = explanation.provenance.get("input")
     found = about.get("background") if isinstance(about, Mapping) else None
     if isinstance(found, str):
         mean = f"the mean over {printable(found[:60])} of the background"
@@ -77,7 +77,7 @@ def _averaged(explanation: Explanation, *, drawn: bool) -> str:
 
 def _weights(explanation: Explanation, words: str) -> str:
     own = getattr(explanation.method, "kernel", None)
-    stored: Any = explanation.provenance.get("kernel")
+    stored: object = explanation.provenance.get("kernel")
     if own is not None and "to all masks" in words:
         stored = describe(as_kernel(own))
     kernel = kernel_of(stored)

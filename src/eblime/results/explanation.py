@@ -16,7 +16,7 @@ from eblime._checks import as_generator, check_choice, check_count
 from eblime._progress import Progress
 from eblime._repr import describe
 from eblime._text import paragraph, printable
-from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
+from eblime._types import BoolArray, Columns, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
@@ -211,7 +211,7 @@ class Explanation:
         ends = self.posterior.select(order).interval(prob).tolist()
         return [(*row, low, high) for row, (low, high) in zip(rows, ends, strict=True)]
 
-    def details(self) -> dict[str, list[Any]]:
+    def details(self) -> Columns:
         """What is known of each feature besides its name, one entry per feature.
 
         For images `centroid_row`, `centroid_column`, `top`, `left`, `bottom`, `right` and `area` in
@@ -226,29 +226,22 @@ class Explanation:
         chosen: Any = as_method(method)
         index = getattr(chosen, "index", "lime")
         check_game(self.answers, index)
-        if (
-            hasattr(chosen, "with_kernel")
-            and index == "lime"
-            and getattr(chosen, "kernel", None) is None
-        ):
+        own = getattr(chosen, "kernel", None)
+        if own is None and index == "lime" and hasattr(chosen, "with_kernel"):
             chosen = chosen.with_kernel(own_kernel(self))
         generator = as_generator(rng)
         state = generator.bit_generator.state
-        fitted = fit_each(chosen, generator, [self.answers])
+        (posterior,) = fit_each(chosen, generator, [self.answers])
         return dataclasses.replace(
             self,
             generator=state,
-            posterior=fitted[0],
+            posterior=posterior,
             method=chosen,
             provenance={**self.provenance, "method": describe(chosen)},
         )
 
     def importances(
-        self,
-        index: str = "lime",
-        *,
-        width: float | None = None,
-        kernel: str | Kernel | None = None,
+        self, index: str = "lime", *, width: float | None = None, kernel: str | Kernel | None = None
     ) -> Posterior:
         """The posterior of any index, from the answers that are there: no model call.
 
@@ -397,7 +390,7 @@ class Explanation:
         """
         return export.to_frame(self, prob, k)
 
-    def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
+    def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: object) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "waterfall" (from the
@@ -408,8 +401,7 @@ class Explanation:
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
-        draw = registry.find("plots", kind)
-        return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("plots", kind)(self, ax=ax, **settings)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to one file, without pickle, whole or not at all; `eblime.load` reads it."""
@@ -426,10 +418,10 @@ class Explanation:
         importance, uncertainty or the probability to be among the first. `eblime.report` puts
         several explanations into one page.
         """
-        return registry.find("displays", "page")(self, path, title=title)  # type: ignore[no-any-return]
+        return registry.find("pages", "page")(self, path, title=title)
 
     def _repr_html_(self) -> str:
-        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
+        return registry.find("pages", "notebook")(self)
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/json.md."""

@@ -43,7 +43,7 @@ from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation, NotRefitted
 
 FORMAT = 1
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[np.generic]]
 _MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # that a file may unpack to: any, and per byte of it
 _SPARE_JSON, _JSON_EXPANSION = 1 << 22, 4  # as above; a byte of JSON takes up to 40 in memory
@@ -149,7 +149,7 @@ def unpack(content: bytes, source: object, *, max_bytes: int | None = None) -> E
     raise ValueError(f"{source} {unknown}")
 
 
-def _tree(explanation: Explanation) -> dict[str, Any]:
+def _tree(explanation: Explanation) -> dict[str, object]:
     scene, post = explanation.scene, explanation.posterior
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
@@ -286,7 +286,7 @@ _RULES = {
 }
 
 
-def _parse_array(data: bytes) -> NDArray[Any]:
+def _parse_array(data: bytes) -> NDArray[np.generic]:
     """An array in NumPy's own format, in native byte order; only plain numbers are accepted."""
     file = io.BytesIO(data)
     readers = {
@@ -303,13 +303,13 @@ def _parse_array(data: bytes) -> NDArray[Any]:
     return np.ascontiguousarray(found, dtype=dtype.newbyteorder("=")).reshape(shape)
 
 
-def _dump(tree: Any, arrays: Arrays) -> str:
+def _dump(tree: object, arrays: Arrays) -> str:
     """A tree of plain values as JSON; arrays are put into `arrays` and replaced by their name.
 
     A dataclass becomes a record of its name and settings.
     """
 
-    def encode(value: Any) -> Any:
+    def encode(value: object) -> Any:
         if isinstance(value, np.ndarray):
             name = f"array-{len(arrays)}"
             arrays[name] = value
@@ -328,7 +328,7 @@ def _fields_of(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields if field.init}
 
 
-def _is_known(method: Any) -> bool:
+def _is_known(method: object) -> bool:
     """Whether a file can name the method, with all its settings."""
     if not dataclasses.is_dataclass(method) or type(method) not in _known_methods():
         return False
@@ -349,7 +349,7 @@ def _build_method(record: Any) -> Any | None:
     return kind(**{name: _build(value, home) for name, value in record["settings"].items()})
 
 
-def _build(value: Any, home: Any) -> Any:
+def _build(value: object, home: object) -> Any:
     """A setting; one that is a record is a kernel or belongs to the module of the method."""
     if not isinstance(value, dict):
         return value
@@ -398,7 +398,7 @@ class StoredLaw:
         return self.columns[name] if name in ("mean", "sd") else getattr(self.drawn, name)
 
 
-def _draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] | None:
+def _draws_to_store(explanation: Explanation, *, encoded: bool) -> np.ndarray | None:
     """Draws for a reader who does not have the method or would have to wait for a refit.
 
     `encoded` says whether the file has the method. None if every reader fits it again.
@@ -432,7 +432,7 @@ def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
 
 
 def _stored_posterior(
-    answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None, *, exhaustive: bool
+    answers: Answers, summary: Mapping[str, Any], draws: np.ndarray | None, *, exhaustive: bool
 ) -> Posterior:
     law: Any = PointMass(mean=summary["mean"], method=summary["name"])
     if "sd" in summary:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eblime import _field_checks as checks
-from eblime._types import FloatArray
+from eblime._types import Columns, FloatArray
 from eblime.domains import arrays
 from eblime.domains.arrays import Channels, Hide, Labels, Segmentation
 from eblime.domains.image.photo import is_photo, open_photo
@@ -50,7 +50,7 @@ class ImageScene(arrays.ArrayScene):
         places = zip(3 * rows // labels.shape[0], 3 * columns // labels.shape[1], strict=True)
         return [f"superpixel {j}, {_PLACES[int(a)][int(b)]}" for j, (a, b) in enumerate(places)]
 
-    def details(self) -> dict[str, list[Any]]:
+    def details(self) -> Columns:
         """Centroid, bounding box and area of each superpixel, in pixels.
 
         As in scikit-image, `bottom` and `right` are one beyond the last row and column.
@@ -124,11 +124,7 @@ SEGMENTER = arrays.Segmenter(
 
 
 def read_image(
-    image: object,
-    *,
-    segmentation: Segmentation,
-    hide: Hide,
-    channels: Channels = "auto",
+    image: object, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
     return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
