@@ -112,11 +112,8 @@ def game(
     (3, 2)
     """
     kind = explainer_class(model, x, explainer, settings)
-    chosen = (
-        kind(model, **settings)
-        if explainer is None
-        else replace(explainer, model=model, **settings)
-    )
+    given = {"model": model, **settings}
+    chosen = kind(**given) if explainer is None else replace(explainer, **given)
     loop = chosen.loop
     targets = 1 if target is None else [target]
     check_targets(targets, loop.labels)
