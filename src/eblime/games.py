@@ -15,7 +15,7 @@ from eblime.domains.record import Domain
 from eblime.engine.drive import answer
 from eblime.engine.questions import Question, Reply
 from eblime.engine.targets import check_targets
-from eblime.explainers.compare import explainer_class
+from eblime.explainers.choice import explainer_class
 from eblime.scores import Target
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]
