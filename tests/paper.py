@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 
 
 def v_matrix(Z: FloatArray, w: FloatArray, lam: float) -> FloatArray:
@@ -278,3 +278,35 @@ def prediction_errors(K: FloatArray, Y: FloatArray, n: int) -> FloatArray:
     covariance = K[n:, n:] - K[n:, :n] @ inverse @ K[:n, n:]
     amplitude = Y[:n] @ inverse @ Y[:n] / n
     return np.linalg.solve(np.linalg.cholesky(amplitude * covariance), Y[n:] - mean)
+
+
+# The fit to all masks, of which some were asked, is not in print either.
+
+
+def fit_to_all_masks(
+    Z: FloatArray,
+    w: FloatArray,
+    asked: IntArray,
+    Y: FloatArray,
+    beta: FloatArray,
+    cov: FloatArray,
+    sigma2: float,
+    flat: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the weighted fit to all masks Z, the scores not asked being normal.
+
+    They have the mean and covariance that beta ~ (beta, cov), the intercept (if it is flat) and
+    noise of variance sigma2 / w give them; Y are the scores of the masks that were asked.
+    """
+    X = np.column_stack([np.ones(len(Z)), Z]) if flat else Z
+    fit = np.linalg.inv(X.T @ np.diag(w) @ X) @ X.T @ np.diag(w)
+    left = np.setdiff1d(np.arange(len(Z)), asked)
+    total = w[asked].sum()
+    level, centre = (w[asked] @ Y / total, w[asked] @ Z[asked] / total) if flat else (0.0, 0.0)
+    rows = Z[left] - centre
+    covariance = rows @ cov @ rows.T + sigma2 * np.diag(1 / w[left])
+    if flat:
+        covariance = covariance + sigma2 / total
+    mean = fit[:, asked] @ Y + fit[:, left] @ (level + rows @ beta)
+    variance = np.diag(fit[:, left] @ covariance @ fit[:, left].T)
+    return mean[int(flat) :], variance[int(flat) :]

@@ -2,12 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from eblime.core.overall import (
+    Overall,
+    _cells,
+    _components,
     absolute_moments,
+    kendall,
     least_squares,
     overall_each,
     pool_fits,
+    same_signs,
 )
 from eblime.designs.masks import bernoulli, paired
 
@@ -26,6 +32,13 @@ TRUTHS = {  # the true importances of n inputs; standard errors are about 1
 def overall(rng, *sample):
     """The fit to one feature: estimates, standard errors and weights."""
     return overall_each(rng, [sample])[0]
+
+
+def record(size, **values):
+    """The result for 10 inputs of which 0.7 are above zero and 0.3 below."""
+    settings = {"mean": 0.1, "mean_se": 0.02, "p_value": 0.01, "n": 10} | values
+    shares = {"positive": np.full_like(size, 0.7), "negative": np.full_like(size, 0.3)}
+    return Overall(size=size, **shares, **settings)
 
 
 @pytest.mark.slow
@@ -63,6 +76,98 @@ def test_the_size_is_at_least_that_of_the_mean(rng):
     assert found.mean - 1.96 * found.mean_se > 0.05  # four standard errors below 0.3
     assert low == pytest.approx(found.mean - 1.96 * found.mean_se, abs=0.1)
     assert found.mean - 1.96 * found.mean_se - 1e-4 <= low < high
+
+
+def test_an_interval_has_the_draws_of_both_fits():
+    """And the interval of the mean; it begins at zero where all importances may be zero."""
+    size = np.stack([np.linspace(2.0, 3.0, 1001), np.linspace(1.0, 2.5, 1001)])
+
+    assert record(size).size_interval(0.95) == pytest.approx((1.0375, 2.975))
+    assert record(size, p_value=0.026).size_interval(0.95) == pytest.approx((0.0, 2.975))
+    assert record(size, p_value=0.024).size_interval(0.95)[0] == pytest.approx(1.0375)
+    assert record(size, p_value=0.04).size_interval(0.90)[0] == pytest.approx(1.075)
+    narrow = record(size, mean=-4.0, mean_se=0.5).size_interval(0.90)
+    assert narrow == pytest.approx((4 - 0.5 * stats.norm.ppf(0.95),) * 2)
+
+
+def test_pooled_fits_are_literal_means():
+    """Draws are added in increasing order; a p-value is multiplied by the number of fits."""
+    first = record(np.array([[3.0, 1.0], [2.0, 4.0]]), n=7)
+    second = record(np.array([[5.0, 9.0], [8.0, 6.0]]), mean=0.5, mean_se=0.06, p_value=0.7)
+    both = pool_fits([first, second], np.array([0.25, 0.75]))
+
+    np.testing.assert_allclose(both.size, [[4.0, 7.5], [5.0, 7.0]])
+    np.testing.assert_allclose([both.positive[0], both.negative[1]], [[0.7, 0.7], [0.3, 0.3]])
+    assert (both.mean, both.mean_se) == pytest.approx((0.4, 0.05))
+    assert both.p_value == pytest.approx(0.02)
+    assert both.n == 10
+    assert pool_fits([second, second], np.array([0.5, 0.5])).p_value == 1
+
+
+@pytest.mark.parametrize("estimate", [[2.0, -3.0, 1.0, 0.5], [1.2, 0.9, 1.1, 1.4], [0.1, 0, 0, 0]])
+def test_the_mean_and_its_p_value_are_literal(rng, estimate):
+    """With weights; the sum of squares sees large importances, the mean those of one sign."""
+    estimate, se, weight = np.array(estimate), np.array([0.9, 0.7, 0.8, 1.0]), np.arange(1.0, 5.0)
+    found = overall(rng, estimate, se, weight)
+    share = weight / weight.sum()
+    mean, mean_se = np.sum(share * estimate), np.sqrt(np.sum((share * se) ** 2))
+    squares = stats.chi2.sf(np.sum((estimate / se) ** 2), 4)
+    same = 2 * stats.norm.sf(abs(mean) / mean_se)
+
+    assert (found.mean, found.mean_se) == pytest.approx((mean, mean_se))
+    assert found.p_value == pytest.approx(min(1, 2 * squares, 2 * same))
+    assert found.n == 4
+
+
+def test_cells_keep_the_sums(rng):
+    """Weights, importances and squared errors add up; equal inputs share a cell, far ones not."""
+    estimate, se, weight = rng.normal(size=300), rng.uniform(0.1, 2, 300), rng.uniform(1, 2, 300)
+    cells = _cells(estimate, se, weight)
+    apart = np.concatenate([-2.9 + 0.4 * np.arange(15), [-2.9, 50.0, 58.0]])
+    few = _cells(apart, np.ones(18), np.ones(18))
+
+    assert len(cells.se) < 300
+    np.testing.assert_allclose(cells.weight.sum(), weight.sum())
+    np.testing.assert_allclose(cells.square.sum(), (weight**2).sum())
+    np.testing.assert_allclose(cells.weight @ cells.estimate, weight @ estimate)
+    np.testing.assert_allclose(cells.weight @ cells.se**2, weight @ se**2)
+    assert sorted(few.weight) == [1] * 16 + [2]
+    assert few.square.max() == 2
+
+
+def test_components_are_integrals():
+    """Each normal component given each cell, by the trapezoid rule; the first is exactly zero."""
+    cells = _cells(np.array([0.0, 0.4, -2.5]), np.array([1.0, 0.5, 0.8]), np.ones(3))
+    likelihood, *found = _components(cells)
+    x = np.linspace(-12.0, 12.0, 8001)
+    prior = stats.norm.pdf(x, cells.centre[1:, None], cells.width[1:, None])  # (K, x)
+    given = stats.norm.pdf(x, cells.estimate[:, None], cells.se[:, None])  # (G, x)
+    evidence = stats.norm.pdf(
+        cells.estimate, cells.centre[:, None], np.hypot(cells.se, cells.width[:, None])
+    )
+    wanted = [
+        (prior * values) @ given.T / (prior @ given.T)
+        for values in (np.abs(x), x**2, np.heaviside(x, 0.5), np.heaviside(-x, 0.5))
+    ]
+
+    np.testing.assert_allclose(likelihood, evidence / evidence.max(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(np.stack(found)[:, 1:], wanted, atol=1e-4)
+    np.testing.assert_array_equal(np.stack(found)[:, 0], 0.0)
+
+
+def test_the_grid_of_components_is_symmetric_and_wide_enough():
+    """Up to the largest estimate plus two standard errors; steps grow away from zero."""
+    cells = _cells(np.array([0.0, 30.0]), np.array([1.0, 1.0]), np.ones(2))
+    centre, width = cells.centre[1:], cells.width[1:]
+    steps = np.diff(centre[centre >= 0])
+
+    np.testing.assert_allclose(centre, -centre[::-1], atol=1e-12)
+    np.testing.assert_allclose(width, width[::-1])
+    assert 32 <= centre[-1] < 32 + 2 * steps[-1]
+    assert steps[0] == 0.5
+    np.testing.assert_allclose(steps[-1] / centre[-2], 0.15, rtol=1e-9)
+    assert (np.diff(steps) >= 0).all()
+    assert (0.5 * steps < width[centre >= 0][1:]).all()  # they overlap
 
 
 def test_shares_of_signs(rng):
@@ -161,3 +266,50 @@ def test_least_squares_matches_the_normal_equations(rng):
     estimate, _ = least_squares(masks, scores, weights, intercept=False)
 
     np.testing.assert_allclose(estimate, np.linalg.solve(weighted @ masks, weighted @ scores))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("pairs", [True, False])
+def test_standard_errors_are_those_of_hc3(rng, intercept, pairs):
+    """The literal sandwich, with explicit inverses; the two masks of a pair are one observation."""
+    half = rng.integers(0, 2, size=(12, 5)).astype(float)
+    masks = np.stack([half, 1 - half], axis=1).reshape(24, 5) if pairs else bernoulli(rng, 24, 5)
+    scores, weights = rng.normal(size=24), np.repeat(rng.uniform(0.5, 1.0, size=12), 2)
+    X = np.column_stack([np.ones(24), masks]) if intercept else masks
+    V = np.linalg.inv(X.T @ np.diag(weights) @ X)
+    beta = V @ X.T @ np.diag(weights) @ scores
+    leverage = weights * np.einsum("ij,jk,ik->i", X, V, X)
+    moved = V @ X.T * (weights * (scores - X @ beta) / (1 - leverage))
+    if pairs:
+        moved = moved[:, ::2] + moved[:, 1::2]
+    estimate, se = least_squares(masks, scores, weights, intercept=intercept)
+
+    np.testing.assert_allclose(estimate, beta[-5:], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(se, np.sqrt((moved**2).sum(axis=1))[-5:], rtol=1e-8)
+
+
+def test_two_answers_to_spare_are_enough():
+    """Six masks for an intercept and three slopes, not five."""
+    masks = np.concatenate([np.eye(3), 1 - np.eye(3)])
+
+    assert least_squares(masks, masks[:, 0], np.ones(6), intercept=True) is not None
+    assert least_squares(masks[:5], masks[:5, 0], np.ones(5), intercept=True) is None
+
+
+def test_weighted_rankings_are_those_of_repeated_entries(rng):
+    """Kendall's tau-b of entries that occur as often as they weigh; by size, not by sign."""
+    first, second = rng.normal(size=6).round(1), rng.normal(size=6).round(1)
+    first[3], times = -first[2], np.array([1, 4, 2, 3, 1, 2])
+    repeated = stats.kendalltau(*(np.abs(np.repeat(v, times)) for v in (first, second))).statistic
+
+    assert kendall(first, second, times.astype(float)) == pytest.approx(repeated)
+    assert kendall(first, second) == pytest.approx(kendall(first, second, np.ones(6)))
+    assert np.isnan(kendall(first, np.array([1.0, -1, 1, 1, 1, 1])))
+    assert np.isnan(kendall(np.ones(6), second))
+
+
+def test_signs_are_compared_among_the_top_of_either():
+    """Features 0 and 1 are the first's top, 0 and 2 the second's; two of three have one sign."""
+    first, second = np.array([3.0, -2.0, 1.0, 0.5]), np.array([4.0, 0.2, 2.0, -0.1])
+
+    assert same_signs(first, second, 2) == pytest.approx(2 / 3)

@@ -1,0 +1,89 @@
+"""How much of the lack of fit reaches the importances, against sums over all sets of features."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from eblime.core.aliasing import find_aliasing
+from eblime.core.pairs import find_pairs
+
+
+def in_pairs(half):
+    """Each mask, then its complement."""
+    return np.stack([half, 1 - half], axis=1).reshape(-1, half.shape[1])
+
+
+def some_masks(rng, n, p):
+    """Distinct masks of which none is the complement of another: the last feature is hidden."""
+    numbers = rng.choice(2 ** (p - 1), size=n, replace=False)
+    return ((numbers[:, None] >> np.arange(p)) & 1).astype(float)
+
+
+def found_in(half):
+    """The aliasing of masks and their complements."""
+    masks = in_pairs(half)
+    return find_aliasing(masks, find_pairs(masks))
+
+
+@pytest.mark.parametrize("p", [3, 6, 8])
+def test_ratios_are_means_over_all_sets(rng, p):
+    """The square of the mean sign of each set, without or with one feature, times the pairs."""
+    half = some_masks(rng, 8 if p == 6 else 12, p) if p > 3 else np.eye(3)[[0, 1, 2] * 4]
+    n, signs = len(half), 2 * half - 1
+    left = 1 - n / 2 ** (p - 1) if p > 3 else 1.0  # masks that repeat are no finite population
+    wanted = np.zeros(3)
+    for place, size in enumerate((3, 5, 7)):
+        squares = [
+            np.mean(np.prod(signs[:, sorted({*some} ^ {j})], axis=1)) ** 2
+            for some in combinations(range(p), size)
+            for j in range(p)
+        ]
+        wanted[place] = n * np.mean(squares) / left if squares else 0.0
+
+    assert_allclose(found_in(half).ratios, wanted, atol=1e-12)
+
+
+def test_the_factor_is_the_literal_mean_of_the_ratios(rng):
+    """With the share of interactions of two features from all pairs of even parts, one by one."""
+    half = some_masks(rng, 20, 8)
+    masks, signs = in_pairs(half), 2 * half - 1
+    scores = rng.normal(size=40)
+    found = found_in(half)
+    even = (scores[::2] + scores[1::2]) / 2
+    even = (even - even.mean()) / even.std()
+    near = known = 0.0
+    for i in range(20):
+        for k in range(i):
+            both = signs[i] * signs[k]
+            alike = np.mean([both[a] * both[b] for a, b in combinations(range(8), 2)])
+            near, known = near + even[i] * even[k] * alike, known + alike**2
+    share = np.clip((near + 10 * 0.7) / (known + 10), 0.05, 0.98)
+    fall = 1 - share
+    wanted = share * sum(fall**k * found.ratios[k] for k in range(3)) + fall**3
+
+    assert 0.05 < share < 0.98
+    assert_allclose(found.factor(find_pairs(masks), scores), wanted, rtol=1e-9)
+
+
+def test_scores_without_an_even_part_leave_the_prior_share(rng):
+    """Nothing is known of interactions then: seven tenths are taken to be of two features."""
+    half = some_masks(rng, 20, 8)
+    masks, found = in_pairs(half), found_in(half)
+    scores = (masks - 0.5) @ np.arange(8.0)
+    wanted = 0.7 * found.ratios @ [1, 0.3, 0.09] + 0.3**3
+
+    assert_allclose(found.factor(find_pairs(masks), np.round(scores, 1)), wanted, rtol=1e-9)
+
+
+def test_masks_that_say_nothing_about_aliasing(rng):
+    """Seven pairs, two features, entries between zero and one, or more than half of all pairs."""
+    half = some_masks(rng, 16, 6)
+
+    assert found_in(half) is not None
+    assert found_in(half[:7]) is None
+    assert found_in(half[:8]) is not None
+    assert found_in(half[:, :2]) is None
+    assert found_in(half * 0.8 + 0.1) is None
+    assert found_in(some_masks(rng, 17, 6)) is None
