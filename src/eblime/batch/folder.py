@@ -39,7 +39,13 @@ Rows = list[dict[str, Any]]
 SCHEMA = 3
 _READERS = 8  # parts read at a time
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
-_HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link must not stand for
+_HOMES = (
+    "manifest.json",
+    "explanations",
+    "inputs",
+    "pages",
+    "pooled",
+)  # what a link must not stand for
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
 _MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer

@@ -51,6 +51,7 @@ def explain_many(
     part_size: int | None = None,
     prob: float = 0.95,
     keep: bool | None = None,
+    pool: bool = False,
     until: Stop | str | None = None,
     max_masks: int | None = None,
     max_failures: int | None = None,
@@ -96,6 +97,8 @@ def explain_many(
         Whether to save whole explanations, for pages and `Run.explanation`. None saves those of
         the first 100 rows, or of the first 1,000 images, texts and so on (fewer if they would
         take more than 1 GB), if their domain is registered.
+    pool
+        Whether to keep all explanations and return the pooled run, `Run.pool`.
     until
         A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
         it is reached. Several workers need a rule that can be pickled, as those of eblime.
@@ -125,8 +128,8 @@ def explain_many(
     arrow()  # a missing package is reported before anything is read or written
     if not callable(explainer):
         make_explainer(explainer)
-    pool = workers if isinstance(workers, Workers) else Workers(workers)
-    pool.check()
+    processes = workers if isinstance(workers, Workers) else Workers(workers)
+    processes.check()
     check_count("seed", seed, minimum=0)
     if part_size is not None:
         check_count("part_size", part_size)
@@ -143,7 +146,7 @@ def explain_many(
         "targets": [targets] if isinstance(targets, str) else targets,
         "seed": seed,
         "prob": check_level("prob", prob),
-        "keep": keep,
+        "keep": pool or keep,
         "about": None if created else getattr(explainer, "about", None),
     }
     if rule is not None:
@@ -171,7 +174,8 @@ def explain_many(
             resumed=bool(done),
             until=rule,
         )
-        return _finish(job, done, pool, max_failures, progress)
+        found = _finish(job, done, processes, max_failures, progress)
+    return found.pool() if pool else found
 
 
 def _finish(

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 _SOME_FAILED, _INTERRUPTED = 3, 130  # exit codes
 _OUT = Option("out", "Folder of the run.", short="-o", required=True, used_by="result")
-_EXECUTION = (*WORKERS, MAX_FAILURES)  # these change no result
 AGAIN = (  # of `batch --resume`: what a manifest must not name alone
     Option("model", "With --resume: the run's model again.", short="-m"),
     *(
@@ -57,6 +56,8 @@ AGAIN = (  # of `batch --resume`: what a manifest must not name alone
         for name in ("inputs", "labels", "background", "sources", "prompt")
     ),
 )
+_POOL = Option("pool", "Fit all inputs again with a prior learnt from them (--keep).", type=bool)
+_EXECUTION = (*WORKERS, MAX_FAILURES, _POOL)  # these change no result of the run itself
 _INPUTS = Option("inputs", "Where they are.", required=True)
 
 
@@ -301,7 +302,9 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     if failed:
         say(f"Most frequent error: {failures['error'].mode()[0]}")
         say(f"Try them again: {recipe.resume_command(folder, '--retry')}")
-    say(f"The run is in {folder}.")
+    if values["pool"]:
+        run = run.pool()
+    say(f"The run is in {run.location if values['pool'] else folder}.")
     page = run.location / "report.html"
     overview(run, page.address)
     say(f"Look at {page}.")

@@ -31,8 +31,7 @@ _NARROW, _GROWTH, _TOP, _OVERLAP = 0.15, 0.5, 40.0, 0.6  # of the grid: see `_gr
 _ROUNDS = 15  # of learning: a sweep over every input, and new weights
 _SWEEPS = 30  # until the sites of one input no longer move
 _KEPT = 0.3  # share of the old sites in the new ones
-_EQUAL = 50.0  # importances that the default law is worth in the learnt one
-_SAME = 10.0  # inputs that the law of all features is worth in that of one
+_WORTH = 20.0  # importances that what is known from elsewhere is worth
 _STEPS = np.arange(-3.0, 5.0)  # values of log(sigma^2) in standard deviations
 _FREE, _SITE = 1e-9, 1e-3  # least precision of a cavity, and of a site over p
 _BLOCK = 1 << 16  # numbers held at once
@@ -62,7 +61,7 @@ class PooledPrior:
     --------
     >>> import numpy as np
     >>> from eblime.core.pool import PooledPrior
-    >>> PooledPrior(inputs=40, weights=np.full((3, 21), 1 / 21))
+    >>> PooledPrior(inputs=40, weights=np.full((3, 31), 1 / 31))
     PooledPrior(inputs=40)
     """
 
@@ -135,7 +134,10 @@ def _sweep(problem: _Problem, sites: _Sites, sigma2: FloatArray, weights: FloatA
     total = 1 / free[..., None] + width
     gap = place[..., None] - CENTRES / p**0.5
     logs = np.log(weights + 1e-300)[problem.feature] - 0.5 * (gap**2 / total + np.log(total))
-    shares = special.softmax(logs, axis=2)
+    highest = logs.max(axis=2, keepdims=True)
+    shares = np.exp(logs - highest)
+    chance = shares.sum(axis=2, keepdims=True)
+    shares /= chance
     loc, variance = CENTRES / p**0.5 + width / total * gap, width / total / free[..., None]
     mean = (shares * loc).sum(axis=2)
     second = (shares * (variance + (loc - mean[..., None]) ** 2)).sum(axis=2)
@@ -145,7 +147,7 @@ def _sweep(problem: _Problem, sites: _Sites, sigma2: FloatArray, weights: FloatA
         moment=_KEPT * moment + (1 - _KEPT) * (mean * (new + free) - free * place),
     )
 
-    log_sites = special.logsumexp(logs, axis=2) + 0.5 * np.log1p(precision / free)
+    log_sites = (highest + np.log(chance))[..., 0] + 0.5 * np.log1p(precision / free)
     log_sites -= 0.5 * ((free * place + moment) ** 2 / (free + precision) - free * place**2)
     log_evidence = (centre * pull).sum(axis=1) - problem.square / sigma2
     log_evidence -= problem.df * np.log(sigma2) + np.linalg.slogdet(inverse)[1]
@@ -180,8 +182,8 @@ def learn_weights(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> F
 
     Notes
     -----
-    The law of one feature is drawn towards that of all, which is worth ten inputs, and that one
-    towards a t law with two degrees of freedom, which is worth fifty importances.
+    The law of one feature is drawn towards that of the others, which is worth twenty importances,
+    and a single law towards a t law with two degrees of freedom.
     """
     problems = _together(levels, laws)
     begun = [_begin(problem) for problem in problems]
@@ -192,8 +194,8 @@ def learn_weights(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> F
             found = _sweep(problem, sites, sigma2, weights)
             begun[number] = found.sites, np.sqrt(sigma2 * found.sigma2)
             np.add.at(counts, problem.feature, found.shares)
-        others = counts.sum(axis=0) - counts + _EQUAL * _DEFAULT
-        weights = counts + _EQUAL * others / others.sum(axis=1, keepdims=True)
+        others = counts.sum(axis=0) - counts + _WORTH * _DEFAULT
+        weights = counts + _WORTH * others / others.sum(axis=1, keepdims=True)
         weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
@@ -213,15 +215,17 @@ def _together(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> list[
     return joined
 
 
-def fit_pooled(level: Level, unit: float, weights: FloatArray) -> LocalMixture:
-    """The law of beta in one regression, with the learnt weights, (p, K).
+def fit_pooled(level: Level, unit: float, prior: PooledPrior) -> LocalMixture:
+    """The law of beta in one regression with a learnt prior.
 
     Notes
     -----
     Each importance is a mixture of normal laws over sigma^2 and the components of its prior. They
     are joined by the correlation that the sites give them at the sigma^2 that fits best.
     """
-    p, nodes = level.basis.shape[1], len(_STEPS)
+    p, nodes, weights = level.basis.shape[1], len(_STEPS), prior.weights
+    if len(weights) != p:
+        raise ValueError(f"`pooled` is a prior of {len(weights)} features; got {p}.")
     problem = _Problem.of(level, np.arange(p))
     sites, sigma2 = _begin(problem)
     for _ in range(_SWEEPS):
@@ -229,12 +233,10 @@ def fit_pooled(level: Level, unit: float, weights: FloatArray) -> LocalMixture:
         sites, sigma2 = found.sites, np.sqrt(sigma2 * found.sigma2)
     noise, fitted = float(sigma2[0]), np.log(sites.precision * sigma2)[0]
     sd = np.sqrt(2 / np.maximum(found.spare, 1.0))
-    problem = _Problem(*(np.repeat(part, nodes, axis=0) for part in problem))
-    sites, sigma2 = (
-        _Sites(*(np.repeat(part, nodes, axis=0) for part in sites)),
-        sigma2 * np.exp(sd * _STEPS),
-    )
-    for _ in range(_SWEEPS):
+    problem = _Problem._make(np.repeat(part, nodes, axis=0) for part in problem)
+    sites = _Sites._make(np.repeat(part, nodes, axis=0) for part in sites)
+    sigma2 = sigma2 * np.exp(sd * _STEPS)
+    for _ in range(_SWEEPS // 2):
         found = _sweep(problem, sites, sigma2, weights)
         sites = found.sites
     chances = special.softmax(found.log_evidence)[:, None, None] * found.shares

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import repeat
+from itertools import compress
 from typing import Literal
 
 import numpy as np
@@ -238,8 +238,10 @@ class EBLIME:
     def _local_laws(self, problems: Sequence[Regression]) -> list[LocalMixture]:
         """The law of beta with a scale for each feature, many at a time where possible."""
         if self.pooled is not None:
-            weights = self.pooled.weights
-            return [fit_pooled(self._level(p), p.response.unit, weights) for p in problems]
+            return [
+                fit_pooled(self._level(problem), problem.response.unit, self.pooled)
+                for problem in problems
+            ]
         found: dict[int, LocalMixture] = {}
         together: dict[int, list[int]] = {}  # by the number of features
         for number, problem in enumerate(problems):
@@ -265,32 +267,51 @@ class EBLIME:
         return Level.join([problem.spectrum.basis], [self._evidence(problem)])
 
     def pool(
-        self,
-        answers: Iterable[Answers],
-        names: Iterable[Sequence[Hashable] | None] = repeat(None),
+        self, asked: Iterable[tuple[Answers, Sequence[Hashable] | None]], inputs: int
     ) -> list[EBLIME]:
-        """The method for each of several inputs, with a prior that is learnt from all of them.
+        """The method for each of several fits, with a prior that is learnt from all of them.
 
         Parameters
         ----------
-        answers
-            What was asked about each input; for several outputs, one record each.
-        names
-            The name of each feature of each input, where those of the same name are alike, such as
-            the columns of a table: each name then has a law of its own, near that of all.
+        asked
+            What was asked, for each output of each input. And the names of the features, where
+            those of the same name are alike, such as the columns of a table: each name then has a
+            law of its own. None if the features of one input have nothing to do with another's.
+        inputs
+            How many inputs there are.
+
+        Notes
+        -----
+        An importance, in units of the scores' spread over root p, has the same law in every input:
+        a mixture of normal laws on a grid of centres and widths, so that it may be heavy-tailed or
+        lean to one side. The weights of the mixture are learnt (empirical Bayes), and their own
+        uncertainty is left out. `core/pool.py` has the computation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> from eblime.answers import Answers
+        >>> rng = np.random.default_rng(0)
+        >>> masks = rng.integers(0, 2, size=(20, 5)).astype(float)
+        >>> scores = masks @ rng.exponential(size=(5, 3)) + rng.normal(size=(20, 3))
+        >>> few = [Answers(masks=masks, scores=y, weights=np.ones(20)) for y in scores.T]
+        >>> method = eblime.EBLIME().pool([(each, None) for each in few], inputs=3)[0]
+        >>> eblime.fit(masks, scores[:, 0], method=method).method
+        'EBLIME (pooled over 3 inputs)'
         """
         levels: list[Level | None] = []
         laws: list[IntArray] = []
         known: dict[Hashable, int] = {}
-        for each, own in zip(answers, names, strict=False):
+        for each, own in asked:
             [problem] = self._problems([each.varying])
             levels.append(self._level(problem) if problem.response.unit else None)
-            varying = range(each.n_features) if each.fixed is None else np.flatnonzero(~each.fixed)
-            words = [None if own is None else own[j] for j in varying]
+            every = [None] * each.n_features if own is None else own
+            words = every if each.fixed is None else compress(every, ~each.fixed)
             laws.append(np.array([known.setdefault(word, len(known)) for word in words]))
         weights = learn_weights(levels, laws)
-        n = len(levels)
-        return [replace(self, pooled=PooledPrior(inputs=n, weights=weights[law])) for law in laws]
+        priors = [PooledPrior(inputs=inputs, weights=weights[law]) for law in laws]
+        return [replace(self, pooled=prior) for prior in priors]
 
     def _careful_level(self, problem: Regression, fitted: FloatArray) -> Level:
         """One regression with other scales, decomposed again from its masks."""

@@ -222,12 +222,13 @@ class Explanation:
         generator = as_generator(rng)
         state = generator.bit_generator.state
         fitted = fit_each(chosen, generator, [self.answers])
+        known = {name: value for name, value in self.provenance.items() if name != "pooled"}
         return dataclasses.replace(
             self,
             generator=state,
             posterior=fitted[0],
             method=chosen,
-            provenance={**self.provenance, "method": describe(chosen)},
+            provenance={**known, "method": describe(chosen)},
         )
 
     def importances(
