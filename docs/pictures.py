@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 import shutil
 import sys
 import tempfile
@@ -446,6 +447,15 @@ def table() -> None:
     save(figure, "tables")
 
 
+def reasons() -> None:
+    """The waterfall of a loan: what the code of the how-to about reasons draws."""
+    page = (IMAGES.parent / "how-to" / "reasons.md").read_text(encoding="utf8")
+    scope: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, scope)
+    save(scope["axes"].figure, "reasons")
+
+
 def images() -> None:
     """One photo, cut and hidden in three ways, as in the how-to about images."""
     from eblime.datasets import coffee, efficientnet_lite0
@@ -757,7 +767,7 @@ def plots() -> None:
     """One small panel for each kind of plot, with its name."""
     made = explained()
     kinds = {
-        "row": ("intervals", "means", "density", "ranks", "lambda", "convergence"),
+        "row": ("intervals", "means", "waterfall", "density", "ranks", "lambda", "convergence"),
         "photo": (
             "width",
             "map",
@@ -829,7 +839,7 @@ def extend() -> None:
 def panel(explanation: Any, kind: str) -> Any:
     """A plot without its title, as pixels."""
     tops = {"density": 2, "convergence": 2, "width": 2, "slices": 1, "projections": 1}
-    tops |= dict.fromkeys(("intervals", "means", "ranks"), 4)
+    tops |= dict.fromkeys(("intervals", "means", "waterfall", "ranks"), 4)
     options: dict[str, Any] = {"top": tops[kind]} if kind in tops else {}
     if kind in ("text", "signal"):
         options["ax"] = Figure(figsize=(4, 2), layout="constrained").subplots()
@@ -917,6 +927,7 @@ PICTURES = (
     from_shap,
     photo,
     table,
+    reasons,
     images,
     words,
     box,

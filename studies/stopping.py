@@ -454,7 +454,7 @@ def rounds(
     p = whole.known.masks.shape[1]
     known = Answers.none([str(j) for j in range(p)])
     if whole.all_masks:
-        settings = {"exact": True, "next_total": next_total, "method": method}
+        settings = {"exact": True, "method": method}
         asked: Any = in_rounds(rng, design, max_masks, p, **settings)
     else:
         asked = FromPopulation(whole, design == "paired" and whole.paired, max_masks)

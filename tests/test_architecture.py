@@ -54,7 +54,7 @@ ALLOWED = {
     },
     "designs": {
         *("_checks", "_lazy", "_types", "answers", "core", "methods", "protocols"),
-        *("registry", "numpy", "scipy"),
+        *("registry", "stopping", "numpy", "scipy"),
     },
     "kernels": {"_checks", "_types", "core", "protocols", "registry", "numpy"},
     # from an input to an explanation

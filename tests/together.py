@@ -1,8 +1,15 @@
-"""Several inputs explained with shared model calls, as a run does."""
+"""Inputs explained as `explain` does, and several with shared model calls, as a run does."""
 
-from eblime.engine.drive import drive
+from eblime.engine.drive import drive, run
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
+
+
+def explain_alone(settings, subject, targets, rng):
+    """Explanations of one input, by column."""
+    session = Session.begin(settings, subject, targets, rng)
+    run(session)
+    return explanations(session)
 
 
 def explain_together(settings, subjects, targets, rngs):

@@ -164,9 +164,10 @@ def check_names(name: str, names: Iterable[object], count: int) -> list[str]:
     return found
 
 
-def check_text(name: str, value: object, *, empty: bool = True) -> None:
-    """Refuse what is not a string, and one without a visible character if it must not be empty."""
+def check_text(name: str, value: object, *, empty: bool = True) -> str:
+    """The string; refuses anything else, and one without a visible character if not `empty`."""
     if not isinstance(value, str):
         raise TypeError(f"`{name}` must be a string; got {type(value).__name__}.")
     if not (empty or value.strip()):
         raise ValueError(f"`{name}` must not be empty.")
+    return value

@@ -73,9 +73,9 @@ class DetectionCurve:
         head = {"size": self.sizes, "flaws": self.counts, "found": self.found}
         return pd.DataFrame({**head, "share": self.found / self.counts, **columns})
 
-    def plot(self, *, ax: Axes | None = None, **settings: Any) -> Axes:
+    def plot(self, *, ax: Axes | None = None, **settings: object) -> Axes:
         """The curve with its bounds, the share found at each size, and a90 and a90/95."""
-        return registry.find("displays", "detection")(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("charts", "detection")(self, ax=ax, **settings)
 
     def __repr__(self) -> str:
         """One line: the three sizes."""

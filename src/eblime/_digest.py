@@ -21,7 +21,7 @@ class UnknownContentError(TypeError):
     """An object whose content cannot be digested for certain."""
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: object) -> str:
     """A digest of a value's content, 32 hexadecimal digits.
 
     A function counts by its code, its defaults and the variables that it encloses, a class by its

@@ -10,7 +10,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,8 @@ MOST_FEATURES = 20_000
 _DEEPEST = 8  # nesting of plain values
 _MOST_BITS = 4096  # of a plain whole number, such as a seed
 _MISSING = object()
-_NO_RULES: Mapping[str, Callable[[Any], bool]] = {}
+_NO_RULES: Mapping[str, Callable[[object], bool]] = {}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def check_fields(fields: Mapping[str, Any], checks: Mapping[str, Check], owner: 
 
 
 def check_object(
-    value: Any, checks: Mapping[str, Check], rules: Mapping[str, Callable[[Any], bool]] = _NO_RULES
+    value: T, checks: Mapping[str, Check], rules: Mapping[str, Callable[[T], bool]] = _NO_RULES
 ) -> None:
     """Refuse an object whose attributes do not pass their checks or break a rule.
 
@@ -70,7 +71,7 @@ def check_object(
 def number(low: float = -LARGEST, high: float = LARGEST, *, nan: bool = False) -> Check:
     """A real number from `low` to `high`; `nan` allows NaN as well."""
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
         return low <= value <= high or (nan and value != value)
@@ -99,7 +100,7 @@ def text(longest: int = LONGEST_TEXT) -> Check:
     )
 
 
-def one_of(*values: Any) -> Check:
+def one_of(*values: object) -> Check:
     """One of the given values, of the same type."""
     return Check(
         must=f"one of {values}" if len(values) > 1 else repr(values[0]),
@@ -153,11 +154,11 @@ def array_of(kinds: str, *dimensions: int) -> Check:
     )
 
 
-def _is_array(value: Any, kinds: str, dimensions: tuple[int, ...], low: float = -LARGEST) -> bool:
+def _is_array(value: object, kinds: str, axes: tuple[int, ...], low: float = -LARGEST) -> bool:
     """Whether a value is such an array, with numbers from `low` to `LARGEST` and no NaN."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
         return False
-    if value.ndim not in dimensions:
+    if value.ndim not in axes:
         return False
     return not value.size or bool(low <= float(value.min()) and float(value.max()) <= LARGEST)
 
@@ -170,7 +171,7 @@ def plain() -> Check:
     )
 
 
-def _is_plain(value: Any, deepest: int) -> bool:
+def _is_plain(value: object, deepest: int) -> bool:
     if isinstance(value, (dict, list)) and not deepest:
         return False
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["pd"]
 
 
-def read_csv(source: Any, suffix: str, **options: Any) -> Any:
+def read_csv(source: object, suffix: str, **options: object) -> Any:
     """Read a file separated by commas, or by tabs if it ends in ".tsv", with every digit kept."""
     pandas = __getattr__("pd")
     if int(pandas.__version__.split(".")[0]) < 3:  # since then it is the default

@@ -31,7 +31,7 @@ def describe(value: object, depth: int = 3) -> Any:
         words = " ".join(value.split())
         return words if len(words) <= _LONGEST_TEXT else f"{words[: _LONGEST_TEXT - 1]}…"
     name: object = getattr(value, "__name__", type(value).__name__)
-    settings: Mapping[Any, Any] | None = None
+    settings: Mapping[object, object] | None = None
     if is_dataclass(value) and not isinstance(value, type):
         settings = {entry.name: getattr(value, entry.name) for entry in fields(value) if entry.init}
     elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping):
@@ -57,7 +57,7 @@ def stable_repr(value: object) -> str:
     return " ".join(re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value)).split())
 
 
-def short_repr(value: Any) -> str:
+def short_repr(value: object) -> str:
     """A dataclass with the settings that differ from the default; others by `stable_repr`."""
     if not is_dataclass(value) or isinstance(value, type):
         return stable_repr(value)
@@ -74,7 +74,7 @@ def short_repr(value: Any) -> str:
     return f"{type(value).__name__}({', '.join(parts)})"
 
 
-def _model_name(model: Any) -> str:
+def _model_name(model: object) -> str:
     """The name of a function, or of the class of a model, without the adapter around it."""
     for name in ("language", "module", "network", "pipeline", "predict"):
         if type(model).__module__.startswith("eblime."):
@@ -83,7 +83,7 @@ def _model_name(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def _brief_repr(value: Any) -> str:
+def _brief_repr(value: object) -> str:
     """A setting in a few characters."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 def importance_table(
-    post: Posterior,
-    names: Sequence[str] | None,
-    prob: float,
-    top: int,
-    *,
-    noun: str = "feature",
+    post: Posterior, names: Sequence[str] | None, prob: float, top: int, *, noun: str = "feature"
 ) -> str:
     """The `top` features by absolute mean, in aligned columns; means only for a point estimate."""
     level = check_level("prob", prob)

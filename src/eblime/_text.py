@@ -72,7 +72,7 @@ def csv_text(table: Any) -> str:
     return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC))
 
 
-def _quote(value: Any) -> Any:
+def _quote(value: object) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 

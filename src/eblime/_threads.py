@@ -53,7 +53,7 @@ at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOC
 
 def available_cores() -> int:
     """Cores that this process may use."""
-    allowed = getattr(os, "sched_getaffinity", lambda process: range(os.cpu_count() or 1))
+    allowed = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return len(allowed(0))
 
 

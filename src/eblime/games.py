@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from eblime._checks import as_floats, check_count
 from eblime._types import FloatArray
@@ -79,12 +79,7 @@ class Game:
 
 
 def game(
-    model: Any,
-    x: Any,
-    *,
-    explainer: Any = None,
-    target: Target = None,
-    **settings: Any,
+    model: Any, x: Any, *, explainer: Any = None, target: Target = None, **settings: Any
 ) -> Game:
     """A prediction as a cooperative game: a function from coalitions of features to scores.
 
@@ -135,14 +130,13 @@ def game(
     def ask(masks: FloatArray, opening: Reply | None) -> Reply:
         rng = np.random.default_rng(0)
         question = Question(
+            settings=loop,
+            scene=subject.scene,
             neighbourhood=subject.neighbourhood(rng).extend(rng, masks),
-            rows=np.arange(len(masks)),
             targets=targets,
-            labels=loop.labels,
-            ranked=loop.ranked,
             opening=opening,
         )
-        return answer(loop, subject.scene, question)
+        return answer(question)
 
     return Game(players=subject.scene.features, ask=ask)
 
@@ -179,7 +173,7 @@ def stored_game(values: ArrayLike) -> Game:
     return Game(players=_numbered(p), known=known)
 
 
-def _keys(masks: NDArray[Any]) -> list[bytes]:
+def _keys(masks: np.ndarray) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
 
 
@@ -206,7 +200,7 @@ class PlayersScene:
         return masks
 
 
-def read_players(x: Any) -> PlayersScene:
+def read_players(x: object) -> PlayersScene:
     """The players of a game.
 
     Parameters

@@ -57,9 +57,16 @@ class ExponentialKernel:
 
     def __call__(self, masks: FloatArray) -> FloatArray:
         """Weights of the masks, (N, p) -> (N,)."""
-        theta = np.sqrt(2) * self.width_for(masks.shape[1])
+        p = masks.shape[1]
+        if self.distance == "euclidean":
+            distances = np.sqrt(((1 - masks) ** 2).sum(axis=1))
+        elif self.distance == "hamming":
+            distances = np.mean(masks != 1, axis=1)
+        else:
+            length, cosine = np.linalg.norm(masks, axis=1) * np.sqrt(p), np.zeros(len(masks))
+            distances = 1 - np.divide(masks.sum(axis=1), length, out=cosine, where=length > 0)
         with np.errstate(over="ignore"):  # of a tiny width: the weight is zero
-            squares = (self._distances(masks) / theta) ** 2
+            squares = (distances / (np.sqrt(2) * self.width_for(p))) ** 2
         return np.asarray(np.exp(-squares))
 
     def width_for(self, p: int) -> float:
@@ -70,16 +77,6 @@ class ExponentialKernel:
     def describe(self, p: int) -> str:
         """The kernel in words, for p features."""
         return f"exponential kernel on {DISTANCES[self.distance]}, width {self.width_for(p):.4g}"
-
-    def _distances(self, masks: FloatArray) -> FloatArray:
-        p = masks.shape[1]
-        if self.distance == "euclidean":
-            return np.asarray(np.sqrt(((1 - masks) ** 2).sum(axis=1)))
-        if self.distance == "hamming":
-            return np.asarray(np.mean(masks != 1, axis=1))
-        length = np.linalg.norm(masks, axis=1) * np.sqrt(p)
-        cosine = np.divide(masks.sum(axis=1), length, out=np.zeros(len(masks)), where=length > 0)
-        return np.asarray(1 - cosine)
 
 
 def uniform(masks: FloatArray) -> FloatArray:
@@ -128,8 +125,7 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
     if kernel is None:
         return EUCLIDEAN
     if isinstance(kernel, str):
-        found: Kernel = registry.find("kernels", kernel)
-        return found
+        return registry.find("kernels", kernel)
     if isinstance(kernel, type) or not callable(kernel):
         raise TypeError(
             f"`kernel` must be a name, an object such as ExponentialKernel(width=2.0) or a "
@@ -146,13 +142,13 @@ def kernel_of(record: Any) -> Kernel | None:
     >>> kernel_of({"name": "ExponentialKernel", "settings": {"distance": "cosine"}}) == COSINE
     True
     """
-    known: dict[Any, Any] = {"uniform": lambda: uniform, "shapley": lambda: shapley}
-    known["ExponentialKernel"] = ExponentialKernel
+    plain: dict[object, Kernel] = {"uniform": uniform, "shapley": shapley}
     try:
-        made: Kernel = known[record["name"]](**record.get("settings", {}))
-    except (AttributeError, KeyError, TypeError, ValueError):
+        if record["name"] == "ExponentialKernel":
+            return ExponentialKernel(**record["settings"])
+        return plain.get(record["name"])
+    except (KeyError, TypeError, ValueError):
         return None
-    return made
 
 
 def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:

@@ -135,7 +135,7 @@ def _coefficient_stability(ends: FloatArray, chosen: BoolArray) -> float:
     return float("nan") if np.isnan(ends).any() or not found else float(np.mean(found))
 
 
-def deletion(explanation: Any, game: Score) -> float:
+def deletion(explanation: object, game: Score) -> float:
     """Area under the score while features are hidden, the most important first.
 
     With f_k the score after hiding the k features of the largest importance, k = 0 .. p: the mean
@@ -153,7 +153,7 @@ def deletion(explanation: Any, game: Score) -> float:
     return _area(game, 1.0 - _steps(_importances(explanation)))
 
 
-def insertion(explanation: Any, game: Score) -> float:
+def insertion(explanation: object, game: Score) -> float:
     """Area under the score while features are shown, the most important first.
 
     As `deletion`, starting with everything hidden and showing the features of the largest
@@ -171,7 +171,7 @@ def insertion(explanation: Any, game: Score) -> float:
 
 
 def infidelity(
-    explanation: Any, game: Score, *, n: int = 200, rng: int | np.random.Generator | None = 0
+    explanation: object, game: Score, *, n: int = 200, rng: int | np.random.Generator | None = 0
 ) -> float:
     """Error of the importances as a prediction of what hiding features does.
 
@@ -200,7 +200,7 @@ def infidelity(
     return float(((factor * predicted - drop) ** 2).sum() / (drop**2).sum())
 
 
-def comprehensiveness(explanation: Any, game: Score) -> float:
+def comprehensiveness(explanation: object, game: Score) -> float:
     """Drop of the score when the most important tokens are removed.
 
     DeYoung et al. (2020, ERASER): f(x) - f(x without r), averaged over rationales r of the 1, 5,
@@ -217,7 +217,7 @@ def comprehensiveness(explanation: Any, game: Score) -> float:
     return _drop(game, 1 - _rationales(_importances(explanation)))
 
 
-def sufficiency(explanation: Any, game: Score) -> float:
+def sufficiency(explanation: object, game: Score) -> float:
     """Drop of the score when only the most important tokens are left.
 
     DeYoung et al. (2020, ERASER): f(x) - f(r alone), averaged over the same rationales as for

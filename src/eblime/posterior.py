@@ -21,13 +21,7 @@ from eblime._threads import few_threads
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.derived import select_features
-from eblime.core.fit_quality import (
-    ROUNDING,
-    HeldOut,
-    relative_range,
-    score_range,
-    weighted_r2,
-)
+from eblime.core.fit_quality import ROUNDING, HeldOut, relative_range, score_range, weighted_r2
 from eblime.core.laws import Draws, NoSpreadError, PointValue
 from eblime.core.ranking import (
     RankBounds,
@@ -40,7 +34,7 @@ from eblime.core.spectrum import effective_size
 from eblime.core.student import StudentLaw, StudentMixture
 from eblime.protocols import Law, ScalarLaw
 
-_BLOCK = 1 << 23  # numbers ranked at once
+_BLOCK = 1 << 21  # numbers ranked at once
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
 
 

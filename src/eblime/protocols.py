@@ -75,19 +75,16 @@ class Subject(Protocol):
 
 
 class Neighbourhood(Protocol):
-    """Perturbed inputs around one input, numbered from 0; it grows by `extend`."""
+    """Perturbed inputs around one input, numbered from 0; it grows by `extend`.
+
+    It may also have `closeness`, what the kernel sees in place of the masks, (N, p), in which ones
+    are the input itself; `scope`, what decides an input besides its key, if that is not the scene;
+    and `affordable(n)`, how many perturbed inputs n model calls are enough for.
+    """
 
     @property
     def masks(self) -> FloatArray:
         """The perturbed inputs as the regression sees them, (N, p)."""
-
-    @property
-    def closeness(self) -> FloatArray:
-        """The perturbed inputs as the kernel sees them, (N, p): ones are the input itself."""
-
-    @property
-    def sampling_weights(self) -> FloatArray:
-        """Factors of the kernel's weights, (N,); they correct for inputs drawn more often."""
 
     @property
     def exact(self) -> bool:
@@ -95,21 +92,13 @@ class Neighbourhood(Protocol):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Batch sizes worth trying, increasing."""
-
-    @property
-    def room(self) -> int:
-        """How many inputs fit into memory in one model call."""
+        """Batch sizes worth trying, increasing; the largest fits into memory."""
 
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> Neighbourhood:
         """Add perturbed inputs: one per mask, or a number of them drawn by the domain's own law."""
 
     def inputs(self, rows: IntArray) -> Any:
         """A batch of perturbed inputs by number, `INPUT_ITSELF` and `ALL_HIDDEN` among them."""
-
-    @property
-    def scope(self) -> Any:
-        """What decides an input besides its key: the scene."""
 
     def keys(self, rows: IntArray) -> Sequence[bytes]:
         """A key for each perturbed input by number: the same key is the same input, asked once."""
@@ -119,12 +108,12 @@ class Neighbourhood(Protocol):
 class RenderedScene(Scene, Protocol):
     """A scene of two arrays and a label per element, shown where the mask is 1: images."""
 
-    shown: NDArray[Any]  # the input itself
-    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    shown: np.ndarray  # the input itself
+    hidden: np.ndarray  # everything hidden, same shape and dtype
     labels: NDArray[np.intp]  # (H, W) the feature of each pixel
     channel_axis: int | None  # axis of the channels in `shown`, None for a grey image
 
-    def batch(self, n: int) -> NDArray[Any]:
+    def batch(self, n: int) -> np.ndarray:
         """An empty batch of n inputs, for the renderer to write into."""
 
     def renderer(self) -> Any:
@@ -150,6 +139,7 @@ class MeanBatch:
 
     inputs: Any  # what the model gets
     sizes: IntArray  # (n,) how many inputs each group has
+    link: Callable[[FloatArray], FloatArray] | None = None  # of the means, such as log-odds
 
     @property
     def n_inputs(self) -> int:
@@ -159,7 +149,8 @@ class MeanBatch:
     def means(self, scores: FloatArray) -> FloatArray:
         """Scores of all inputs, (n_inputs, outputs), as means over the groups, (n, outputs)."""
         starts = np.cumsum(self.sizes) - self.sizes
-        return np.asarray(np.add.reduceat(scores, starts, axis=0) / self.sizes[:, None])
+        found = np.add.reduceat(scores, starts, axis=0) / self.sizes[:, None]
+        return found if self.link is None else self.link(found)
 
 
 class Model(Protocol):

@@ -21,11 +21,17 @@ library in strings, so that a part can use one that imports it: results show pag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import metadata
 from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from eblime.domains.record import Domain
+    from eblime.protocols import Kernel, Method
 
 __all__ = ["find", "get", "names", "of_domain", "refresh", "register", "resolve"]
 
@@ -64,6 +70,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "plots": {
         "intervals": "eblime.plot.charts:intervals",
         "means": "eblime.plot.charts:means",
+        "waterfall": "eblime.plot.charts:waterfall",
         "density": "eblime.plot.charts:densities",
         "ranks": "eblime.plot.charts:ranks",
         "lambda": "eblime.plot.charts:ridge",
@@ -85,11 +92,14 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "s-lime": "eblime.family.systems:SLIME",
         "unravel": "eblime.family.active:UnRAVEL",
     },
-    "displays": {  # what results show without importing it
+    # what results show without importing it
+    "pages": {
         "page": "eblime.reporting.page:report",
         "notebook": "eblime.reporting.notebook:fragment",
+    },
+    "figures": {"pictures": "eblime.plot.poster:pictures"},
+    "charts": {
         "comparison": "eblime.plot.charts:compare",
-        "pictures": "eblime.plot.poster:pictures",
         "interactions": "eblime.plot.maps:interaction_map",
         "detection": "eblime.plot.charts:detection",
     },
@@ -102,7 +112,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     },
     "commands": {name: f"eblime.cli.kinds:{name.upper()}" for name in _DOMAINS},
 }
-_ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
+_ADDED: dict[str, dict[str, object]] = {kind: {} for kind in _BUILT_IN}
 
 
 def names(kind: str) -> tuple[str, ...]:
@@ -117,7 +127,19 @@ def names(kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
-def find(kind: str, name: object) -> Any:
+@overload
+def find(kind: Literal["methods"], name: object) -> Callable[[], Method]: ...
+@overload
+def find(kind: Literal["kernels"], name: object) -> Kernel: ...
+@overload
+def find(kind: Literal["domains"], name: object) -> Domain: ...
+@overload
+def find(kind: Literal["plots", "run_plots", "charts"], name: object) -> Callable[..., Axes]: ...
+@overload
+def find(kind: Literal["pages"], name: object) -> Callable[..., str]: ...
+@overload
+def find(kind: str, name: object) -> Any: ...
+def find(kind: str, name: object) -> object:
     """The object of that name; an unknown name is refused with the known ones listed.
 
     Examples
@@ -150,7 +172,7 @@ def get(kind: str, name: str) -> Any | None:
     return find(kind, name) if name in names(kind) else None
 
 
-def register(kind: str, name: str, value: Any) -> None:
+def register(kind: str, name: str, value: object) -> None:
     """Add a name for this process; built-in names cannot be replaced.
 
     Worker processes do not know it: a package that should work there declares an entry point.
@@ -181,7 +203,7 @@ def refresh() -> None:
     _entry_points.cache_clear()
 
 
-def resolve(found: Any) -> Any:
+def resolve(found: object) -> Any:
     """The object at "module:name"; anything that is not a string is returned as it is.
 
     Examples
@@ -193,7 +215,7 @@ def resolve(found: Any) -> Any:
     return resolve_name(found) if isinstance(found, str) else found
 
 
-def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any | None:
+def of_domain(domain: Domain, part: Literal["explainer", "view", "command"]) -> Any | None:
     """A part of a `Domain`: the one that its record names, or the built-in one; None without.
 
     Examples

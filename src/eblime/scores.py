@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import as_floats, check_choice, check_count
-from eblime._types import BoolArray, FloatArray
+from eblime._types import BoolArray, FloatArray, Record
 from eblime.models.conversion import activate, default_output, entries_of, on_cpu
 
 __all__ = ["Box", "Region"]
@@ -108,12 +108,12 @@ class Box:
                 f"rows (y); got {self.box}."
             )
 
-    def settle(self, output: Any, shape: tuple[int, ...], find: Find) -> tuple[Score, Any]:
+    def settle(self, output: object, shape: tuple[int, ...], find: Find) -> tuple[Score, object]:
         """The score with its box, and its class in the output, from the output for the input."""
         (found,) = _detections(output, 1)
         _check_pixels(found.boxes, shape)
         named = found.labels.dtype.kind in "USO"
-        wanted: Any = str(self.label) if named else find(self.label)
+        wanted: object = str(self.label) if named else find(self.label)
         if self.box is not None:
             return self, wanted
         boxes, chances = found.of(wanted)
@@ -125,7 +125,7 @@ class Box:
         best = np.clip(boxes[chances.argmax()], 0, high)
         return Box(self.label, tuple(best.tolist())), wanted
 
-    def read(self, output: Any, n: int, wanted: Any) -> FloatArray:
+    def read(self, output: object, n: int, wanted: object) -> FloatArray:
         """The scores of n images, (n,)."""
         every, box = [found.of(wanted) for found in _detections(output, n)], np.array(self.box)
         return np.array([(overlap(b, box) * c).max(initial=0.0) for b, c in every], np.float64)
@@ -210,7 +210,7 @@ class Region:
                 f"`mask` must have the size of the image, {shape}; got {self.mask.shape}."
             )
 
-    def settle(self, output: Any, shape: tuple[int, ...], find: Find) -> tuple[Score, Any]:
+    def settle(self, output: object, shape: tuple[int, ...], find: Find) -> tuple[Score, object]:
         """The score with its mask and activation, and its class, from the output for the input."""
         maps = np.asarray(on_cpu(_maps(output, 1, shape)), dtype=np.float64)
         number, classes = find(self.label), maps.shape[1]
@@ -252,7 +252,7 @@ Target = int | str | Score | None
 Targets = int | Sequence[int | str | Score]
 
 
-def scores_of(targets: Any, labels: Sequence[str] | Mapping[int, str] | None) -> list[Score]:
+def scores_of(targets: object, labels: Sequence[str] | Mapping[int, str] | None) -> list[Score]:
     """The boxes and regions among targets, also as texts; all of them, or none."""
     if not isinstance(targets, (list, tuple)):
         return []
@@ -264,7 +264,7 @@ def scores_of(targets: Any, labels: Sequence[str] | Mapping[int, str] | None) ->
     return scores
 
 
-def parse_score(target: Any) -> Any:
+def parse_score(target: object) -> Any:
     """A target that is the text of a score, such as "box:car:10,20,60,80", as that score.
 
     Other targets are returned as they are.
@@ -278,7 +278,7 @@ def parse_score(target: Any) -> Any:
     return Box(label, numbers and tuple(map(float, numbers.split(","))))  # type: ignore[arg-type]
 
 
-def score_record(score: Score) -> dict[str, Any]:
+def score_record(score: Score) -> Record:
     """A score as plain values, which a scene keeps."""
     found = {entry.name: getattr(score, entry.name) for entry in fields(score)}
     if isinstance(score, Box):
@@ -335,9 +335,9 @@ class _Detections(NamedTuple):
 
     boxes: FloatArray  # (M, 4)
     scores: FloatArray  # (M,)
-    labels: NDArray[Any]  # (M,)
+    labels: NDArray[np.generic]  # (M,)
 
-    def of(self, wanted: Any) -> tuple[FloatArray, FloatArray]:
+    def of(self, wanted: object) -> tuple[FloatArray, FloatArray]:
         """The boxes of a class and their confidences."""
         own = self.labels == wanted
         return self.boxes[own], self.scores[own]
@@ -366,7 +366,7 @@ def _detections(output: Any, n: int) -> list[_Detections]:
     return found
 
 
-def _roles(parts: Mapping[Any, Any]) -> tuple[Any, ...]:
+def _roles(parts: Mapping[str | int, Any]) -> tuple[Any, ...]:
     """Boxes, scores and labels: by name, else by the boxes' shape and the labels' type."""
     if {"boxes", "scores", "labels"} <= parts.keys():
         return parts["boxes"], parts["scores"], parts["labels"]
@@ -378,7 +378,7 @@ def _roles(parts: Mapping[Any, Any]) -> tuple[Any, ...]:
     raise ValueError(f"The detector must return {_FORMS}. It returned {known or 'nothing'}.")
 
 
-def _one(boxes: Any, scores: Any, labels: Any) -> _Detections:
+def _one(boxes: object, scores: object, labels: object) -> _Detections:
     corners, chances = (np.asarray(on_cpu(part), dtype=np.float64) for part in (boxes, scores))
     names, count = np.asarray(on_cpu(labels)).ravel(), corners.size // 4
     if corners.size != 4 * count or not chances.shape == names.shape == (count,):

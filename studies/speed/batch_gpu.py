@@ -25,7 +25,7 @@ from studies.speed.clock import add_store_option, store
 from studies.tables import head, row
 
 N, SIDE = 1_000, 224
-NETWORKS = (("resnet18", False), ("resnet18", True), ("resnet50", True), ("vgg16", True))
+NETWORKS = (("resnet18", "full"), ("resnet18", "half"), ("resnet50", "half"), ("vgg16", "half"))
 
 
 def photos(count: int) -> list[np.ndarray]:
@@ -68,14 +68,14 @@ def run(options: argparse.Namespace) -> None:
     print(f"{device}, {os.cpu_count()} cores, {options.photos} photos, N = {N}\n")
     print(head(["network", "one after the other", "in a run", "ratio", "model inputs per second"]))
     times = {}
-    for name, autocast in NETWORKS:
+    for name, precision in NETWORKS:
         network = getattr(torchvision.models, name)(weights=None).eval().to(home)
-        model = eblime.TorchModel(network, autocast=autocast)
+        model = eblime.TorchModel(network, precision=precision)
         explainer = eblime.ImageExplainer(model, n_masks=N, progress=False)
         alone, together = (
             photos_per_second(way, explainer, options.photos) for way in (one_by_one, in_a_run)
         )
-        half = ", mixed precision" if autocast else ""
+        half = ", half precision" if precision == "half" else ""
         cells = f"{alone:.1f}", f"{together:.1f}", f"{together / alone:.1f}", f"{N * together:.0f}"
         print(row([f"{name}{half}", *cells]), flush=True)
         times[f"{name}{half}"] = {"one after the other": 1 / alone, "in a run": 1 / together}

@@ -1,6 +1,5 @@
 """An undisturbed run and a Ray cluster, for all tests of runs."""
 
-import json
 import socket
 import subprocess
 import sys
@@ -34,9 +33,9 @@ class Hold:
     def __init__(self, file):
         self.file = file
 
-    def after(self, folder, parts):
-        """Stop the model of a run that has so many parts."""
-        self.file.write_text(json.dumps([str(folder), parts]))
+    def after(self, parts):
+        """Stop the model in every input after so many parts: none of these can be finished."""
+        self.file.write_text(str(4 * parts))
 
     def release(self):
         """Let the model continue."""
@@ -46,8 +45,8 @@ class Hold:
 @pytest.fixture
 def hold(tmp_path, monkeypatch):
     """Stops runs; processes that are started later know it by an environment variable."""
-    monkeypatch.setenv("EBLIME_TEST_HOLD", str(tmp_path / "hold.json"))
-    held = Hold(tmp_path / "hold.json")
+    monkeypatch.setenv("EBLIME_TEST_HOLD", str(tmp_path / "hold.txt"))
+    held = Hold(tmp_path / "hold.txt")
     yield held
     held.release()
 

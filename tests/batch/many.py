@@ -24,19 +24,19 @@ def part_file(run, part):
     return found
 
 
-def held():
-    """Whether a test holds the model: a file names a run folder, and from how many parts on."""
+def held(rows):
+    """Whether a test holds the model: a file has the first input of `ROWS` that is held."""
     try:
-        folder, parts = json.loads(Path(os.environ["EBLIME_TEST_HOLD"]).read_text())
+        first = int(Path(os.environ["EBLIME_TEST_HOLD"]).read_text())
     except (KeyError, FileNotFoundError):
         return False
-    return len(list(Path(folder).glob("part-*.parquet"))) >= parts
+    return any((rows == row).all(axis=1).any() for row in ROWS[first:])
 
 
 def slow(rows):
     """A model that takes a moment, so that a run can be interrupted."""
     time.sleep(0.004)
-    while held():
+    while held(rows):
         time.sleep(0.01)
     return rows[:, 0] * rows[:, 1]
 

@@ -79,7 +79,7 @@ def test_a_killed_driver_is_resumed(tmp_path, wanted, hold, workers):
     for attempt in range(TRIES):
         out, parts = tmp_path / f"r{attempt}", chance.randint(0, PARTS - 2)
         if attempt == 0:
-            hold.after(out, parts)
+            hold.after(parts)
         code = killed_driver(out, workers, "local", parts)
         hold.release()
         assert code == -signal.SIGKILL or attempt > 0
@@ -100,7 +100,7 @@ def test_workers_killed_at_any_time_are_replaced(tmp_path, wanted, hold):
     for attempt in range(TRIES):
         out, parts = tmp_path / f"r{attempt}", chance.randint(1, PARTS - 2)
         if attempt == 0:
-            hold.after(out, parts)
+            hold.after(parts)
         hit = killed_worker(
             out, "local", parts, lambda driver: below(driver.pid, "spawn_main"), hold
         )
@@ -114,7 +114,7 @@ def test_workers_killed_at_any_time_are_replaced(tmp_path, wanted, hold):
 @linux
 def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted, hold):
     """Ctrl-C ends the workers with the driver, also in a model call; the run can be resumed."""
-    hold.after(tmp_path / "r", 1)
+    hold.after(1)
     with begun(tmp_path / "r", 2) as driver:
         wait_for_parts(driver, tmp_path / "r", 1)
         os.killpg(driver.pid, signal.SIGINT)
@@ -135,7 +135,7 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
     for attempt in range(max(1, TRIES // 2)):
         out, parts = tmp_path / f"w{attempt}", chance.randint(1, PARTS - 2)
         if attempt == 0:
-            hold.after(out, parts)
+            hold.after(parts)
         hit = killed_worker(
             out, "ray", parts, lambda driver: below(cluster.head.pid, "ray::_Server"), hold
         )
@@ -175,7 +175,7 @@ def test_a_lost_node_costs_no_result(tmp_path, undisturbed, hold, monkeypatch):
 
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     out, lost = tmp_path / "r", []
-    hold.after(out, 1)  # no part but the first can be finished
+    hold.after(1)  # no part but the first can be finished
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
 

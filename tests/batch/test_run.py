@@ -17,7 +17,7 @@ from many import ROWS, make, part_file
 
 import eblime
 from eblime.batch import Workers
-from eblime.batch.location import Location
+from eblime.batch.location import Location, arrow
 from eblime.batch.overview import _entries, _listed, overview
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -644,6 +644,7 @@ def test_half_characters_are_stored_as_escapes(tmp_path):
 
 def test_without_pyarrow_the_message_names_the_extra(tmp_path, monkeypatch):
     """Before anything is written or asked."""
+    arrow.cache_clear()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'eblime\[batch\]'"):
         eblime.explain_many(make, ROWS, tmp_path / "r")
@@ -654,6 +655,7 @@ def test_without_pyarrow_the_message_names_the_extra(tmp_path, monkeypatch):
 @pytest.mark.parametrize("look", [Location.kind, Location.files])
 def test_an_address_without_pyarrow(monkeypatch, look):
     """A store cannot be looked at either."""
+    arrow.cache_clear()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'eblime\[batch\]'"):
         look(Location.of("memory://without-pyarrow"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
-from together import explain_together
+from together import explain_alone, explain_together
 
 import eblime
 from eblime import registry
@@ -18,7 +18,6 @@ from eblime.batch.worker import on_gpu
 from eblime.domains.record import Domain
 from eblime.engine import cache as engine_cache
 from eblime.engine.drive import group_size
-from eblime.engine.explain import explain
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -134,7 +133,7 @@ def test_rounds_that_share_calls_equal_rounds_alone():
     model = Counting()
     explainer = series_explainer(model, design=Rounds())
     loop, subjects = explainer.loop, [explainer.subject(values) for values in INPUTS]
-    alone = [explain(loop, s, 2, generator_of(0, k)) for k, s in enumerate(subjects)]
+    alone = [explain_alone(loop, s, 2, generator_of(0, k)) for k, s in enumerate(subjects)]
     asked, alone_calls = sum(model.calls), len(model.calls)
     model.calls.clear()
     shared = explain_together(loop, subjects, 2, [generator_of(0, k) for k in range(len(subjects))])
@@ -174,7 +173,7 @@ def test_inputs_whose_batches_cannot_be_joined_are_asked_alone():
     assert model.calls == [16, 16, 16]
 
     for k, subject in enumerate(subjects):
-        same(explain(explainer.loop, subject, [0], generator_of(0, k)), shared[k])
+        same(explain_alone(explainer.loop, subject, [0], generator_of(0, k)), shared[k])
 
 
 @pytest.mark.parametrize(
@@ -312,7 +311,7 @@ def test_a_large_question_alone_is_split(monkeypatch):
     found = explain_together(explainer.loop, subjects, [0], [generator_of(0, k) for k in range(2)])
 
     assert max(model.calls) <= 16
-    same(explain(explainer.loop, subjects[1], [0], generator_of(0, 1)), found[1])
+    same(explain_alone(explainer.loop, subjects[1], [0], generator_of(0, 1)), found[1])
 
 
 def test_a_torch_model_knows_whether_it_is_on_a_gpu():

@@ -197,9 +197,9 @@ def test_a_part_may_take_longer_than_an_input(tmp_path, wanted, monkeypatch):
 
 @pytest.mark.slow
 def test_time_in_which_the_run_stood_still_does_not_count(tmp_path, wanted, hold):
-    """As after Ctrl-Z, which stops the driver and its workers."""
-    hold.after(tmp_path / "r", 1)
-    command = [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "2", "local", "make"]
+    """As after Ctrl-Z, which stops the driver and its worker."""
+    hold.after(1)
+    command = [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "1", "local", "make"]
     with started([*command, "8"]) as driver:
         wait_until(lambda: driver.poll() is not None or list(tmp_path.glob("r/part-*")))
         os.killpg(driver.pid, signal.SIGSTOP)
@@ -285,7 +285,7 @@ def test_signals_leave_no_temporary_files(tmp_path, wanted, hold, number):
     """The temporary folder is empty, and the run can be resumed."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    hold.after(tmp_path / "r", 1)
+    hold.after(1)
     command = [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "2", "local"]
     with started(command, env={**os.environ, "TMPDIR": str(scratch)}) as driver:
         wait_until(lambda: driver.poll() is not None or list(tmp_path.glob("r/part-*")))

@@ -15,7 +15,7 @@ from eblime.core.lam import (
     half_line_lambda,
     log_local_precision,
 )
-from eblime.core.local import Level, conditionals, fit_local
+from eblime.core.local import GaussianCopula, Level, conditionals, fit_local
 
 A, B = 1.5, 0.4
 METHOD = eblime.EBLIME(a=A, b=B, standardize=False, local=True)
@@ -63,8 +63,8 @@ def test_released_laws_equal_the_literal_forms(rng, n, p):
     data[0][1] = 0  # every column varies
     law = eblime.fit(*data, method=METHOD).law
     level = level_of(law)
-    x, chances, q = level.few_lambdas(8, 1.0)
-    found = conditionals(level, x, chances, q)
+    found = conditionals(level, 8, 1.0)
+    x = found.x[..., 0]
     steps = np.array([-6.0, -1.0, 0.0, 3.0])
     penalty = np.exp(x)[:, :, None, None] * np.exp(steps)[:, None]
     f, q, log_evidence = found.release(penalty, level.df)
@@ -189,6 +189,40 @@ def test_joint_law_agrees_with_its_draws_and_marginals(rng):
     assert_allclose(post.prob_positive(), (beta > 0).mean(axis=0), atol=5 * 0.5 / np.sqrt(n))
     assert_allclose(np.diag(post.cov), post.sd**2)
     assert np.linalg.eigvalsh(post.cov).min() > 0
+
+
+def copula_of(*functions):
+    """Functions of normal scores with correlations .6 and -.5, as tables."""
+    z = np.linspace(-8.0, 8.0, 4001)
+    correlation = np.array([[1.0, 0.6, 0.0], [0.6, 1.0, -0.5], [0.0, -0.5, 1.0]])
+    x = np.stack([f(z) for f in functions], axis=1)
+    return GaussianCopula(x=x, z=np.tile(z[:, None], 3), correlation=correlation)
+
+
+def test_covariances_of_the_copula_are_those_of_log_normal_laws():
+    """`exp(s_i z_i)` have `e^((s_i^2 + s_j^2) / 2) (e^(s_i s_j rho) - 1)`, a closed form."""
+    sizes = np.array([0.5, 0.8, 1.0])
+    copula = copula_of(*(lambda z, s=s: np.exp(s * z) for s in sizes))
+    squares = sizes**2 / 2
+    wanted = np.exp(squares[:, None] + squares) * np.expm1(
+        np.outer(sizes, sizes) * copula.correlation
+    )
+
+    assert_allclose(copula.covariance(), wanted, rtol=1e-4, atol=1e-12)
+
+
+def test_the_order_in_the_copula_is_that_of_normal_laws(rng):
+    """Lines are jointly normal; draws have their correlations within five standard errors."""
+    places, sizes = np.array([0.2, 0.0, -0.5]), np.array([1.0, 2.0, 0.7])
+    copula = copula_of(*(lambda z, m=m, s=s: m + s * z for m, s in zip(places, sizes, strict=True)))
+    cov = np.outer(sizes, sizes) * copula.correlation
+    variance = np.diag(cov)[:, None] + np.diag(cov) - 2 * cov + 1e-300 * np.eye(3)
+    wanted = stats.norm.cdf((places[:, None] - places) / np.sqrt(variance))
+    draws = copula.draw(rng, 40_000)
+
+    assert_allclose(copula.prob_greater(), wanted, atol=1e-6)
+    assert_allclose(draws.mean(axis=0), places, atol=5 * 2 / 200)
+    assert_allclose(np.corrcoef(draws.T), copula.correlation, atol=5 / 200)
 
 
 def test_copied_columns_move_against_each_other(rng):

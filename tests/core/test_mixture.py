@@ -213,3 +213,13 @@ def test_order_probabilities_are_complementary(rng):
     assert_allclose(chance + chance.T, 1.0)
     assert_allclose(chance[0, 3], 0.5)
     assert_allclose(np.diag(chance), 0.5)
+
+
+def test_the_noise_of_constant_scores_is_exactly_zero(rng):
+    """Its distribution function is a step at zero."""
+    masks, _, weights = problem(rng, 20, 3)
+    sigma2 = eblime.fit(masks, np.full(20, 0.3), weights, eblime.EBLIME(local=False)).sigma2
+
+    assert sigma2.cdf([-1.0, 0.0, 2.0]).tolist() == [0.0, 1.0, 1.0]
+    assert sigma2.mean == 0
+    assert sigma2.quantile(0.9) == 0

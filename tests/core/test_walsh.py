@@ -170,6 +170,65 @@ def test_the_information_is_the_variance_of_the_gradient(paired) -> None:
     np.testing.assert_allclose(seen / scale, known / scale, atol=0.25)
 
 
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_information_is_that_of_the_literal_form(paired) -> None:
+    """Half of `tr(R^-1 dR_a R^-1 dR_b)`, less the amplitude's part, with slopes by differences."""
+    table = some_table(paired=paired)
+    at = Prior.of(P, split=paired).mean + 0.3 * np.random.default_rng(6).normal(size=P + 3)
+
+    def covariance(vector: np.ndarray, number: int) -> np.ndarray:
+        part, given = table.parts[number], Parameters(vector=vector, split=paired)
+        k = given.walsh.covariance(part, part.signs, part.signs)
+        return k + given.nugget(number) * np.diag(part.noise)
+
+    wanted = np.zeros((P + 3, P + 3))
+    for number in range(len(table.parts)):
+        inverse = np.linalg.inv(covariance(at, number))
+        slopes = [
+            inverse @ (covariance(at + e, number) - covariance(at - e, number)) / 2e-5
+            for e in 1e-5 * np.eye(P + 3)
+        ]
+        traces = np.array([np.trace(slope) for slope in slopes])
+        both = np.array([[np.trace(a @ b) for b in slopes] for a in slopes])
+        wanted += (both - np.outer(traces, traces) / len(inverse)) / 2
+    found = information(table.parts, Parameters(vector=at, split=paired))
+    np.testing.assert_allclose(found, wanted, atol=1e-5 * wanted.max())
+
+
+def test_an_even_selection_stands_for_many_answers() -> None:
+    """Answers that are there twice have twice the information of 250 of them."""
+    rng = np.random.default_rng(8)
+    signs = rng.choice([-1.0, 1.0], size=(250, P))
+
+    def known(n: int) -> np.ndarray:
+        rows = np.linspace(0, 249, n).round().astype(int)
+        part = Part(signs=signs[rows], scores=np.ones(n), noise=np.ones(n), odd=True, even=True)
+        return information([part], Parameters(vector=Prior.of(P, split=False).mean, split=False))
+
+    np.testing.assert_allclose(known(500), 2 * known(250), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("p", "spread"), [(9, 0.65), (25, 0.8125), (49, 0.975)])
+@pytest.mark.parametrize("split", [True, False])
+def test_the_prior_of_the_parameters(p, spread, split) -> None:
+    """As written in its docstring; noise that is known or likely moves the nuggets."""
+    plain = Prior.of(p, split=split)
+    noisy, known = Prior.of(p, split=split, noisy=True), Prior.of(p, split=split, chance=0.2)
+    sd = np.sqrt(np.diag(plain.cov))
+    nuggets, logits = ([1, 2] if split else [1]), slice(3, None)
+
+    np.testing.assert_allclose(plain.mean[[0, *nuggets]], [0.0, *[-7.0] * len(nuggets)])
+    np.testing.assert_allclose(sd[[0, *nuggets]], [1.5, *[2.0] * len(nuggets)])
+    np.testing.assert_array_equal(plain.mean[logits], -2.0)
+    np.testing.assert_allclose(plain.cov[logits, logits], 1 + spread**2 * np.eye(p))
+    np.testing.assert_array_equal(plain.cov[:3, logits], 0.0)
+    assert (plain.mean[2], sd[2]) == ((-7.0, 2.0) if split else (0.0, 1.0))
+    for prior, mean, width in ((noisy, -1.5, 1.5), (known, np.log(0.2), 1.0)):
+        np.testing.assert_allclose(prior.mean[nuggets], mean)
+        np.testing.assert_allclose(np.sqrt(np.diag(prior.cov))[nuggets], width)
+        np.testing.assert_allclose(prior.mean[logits], plain.mean[logits])
+
+
 def test_a_mask_asked_twice_counts_once_with_the_mean_of_its_scores() -> None:
     """A mask asked twice counts once with the mean of its scores."""
     masks = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]])

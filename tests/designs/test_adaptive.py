@@ -14,7 +14,6 @@ from eblime.core.walsh import Prior, fit_parameters
 from eblime.designs.adaptive import Adaptive, choose
 from eblime.designs.masks import exhaustive
 from eblime.designs.rounds import in_rounds
-from eblime.stopping.rule import next_total
 
 P = 8
 WHOLE = exhaustive(np.random.default_rng(0), 0, P)
@@ -133,7 +132,7 @@ def test_regressions_are_refused_before_any_model_call() -> None:
 def test_a_stop_rule_keeps_the_rounds_and_ends_with_all_masks() -> None:
     """Where all masks could be asked: small rounds first, every pair once, all in the end."""
     rng = np.random.default_rng(0)
-    design = in_rounds(rng, "adaptive", 300, P, exact=True, next_total=next_total)
+    design = in_rounds(rng, "adaptive", 300, P, exact=True)
     assert isinstance(design, Adaptive)
     answers, rounds = asked(design)
 
@@ -151,9 +150,7 @@ def test_no_more_masks_are_asked_than_quadrature_takes() -> None:
     known = none.append(np.repeat(masks, 2, axis=0), np.zeros(3_000), np.ones(3_000))
 
     assert Adaptive(n_masks=5_000).next(rng, known) is None
-    design = in_rounds(
-        rng, "paired", 5_000, P + 5, exact=True, next_total=next_total, method=eblime.Quadrature()
-    )
+    design = in_rounds(rng, "paired", 5_000, P + 5, exact=True, method=eblime.Quadrature())
     total = 0
     while (wanted := design.next(rng, known_until(total))) is not None:
         total += len(wanted.masks)

@@ -11,7 +11,6 @@ from eblime.core.population import find_population
 from eblime.designs import orthogonal
 from eblime.designs.arrays import quadratic_forms
 from eblime.designs.rounds import first_look, in_rounds
-from eblime.stopping.rule import next_total
 
 
 def strength(masks, most=5):
@@ -100,7 +99,7 @@ def test_forms_are_quadratic_and_differ_by_bent_or_nearly_bent_ones(m):
 def test_rounds_are_blocks_in_their_order(rng):
     """A rule looks at 32 masks of 12 features, then at 64 and 96; at 64 of 20 features."""
     answers = Answers.none([str(j) for j in range(12)])
-    design = in_rounds(rng, "orthogonal", 500, 12, exact=True, next_total=next_total)
+    design = in_rounds(rng, "orthogonal", 500, 12, exact=True)
     rounds = []
     while answers.n_masks < 128:
         wanted = design.next(rng, answers)

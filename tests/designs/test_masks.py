@@ -3,7 +3,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
-from eblime.designs.masks import bernoulli, exhaustive, is_exhaustive, paired
+from eblime.core.population import is_exhaustive
+from eblime.designs.masks import bernoulli, exhaustive, paired
 from eblime.designs.rounds import OneShot, as_design, one_shot
 from eblime.family import Focused
 

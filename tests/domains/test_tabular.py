@@ -276,8 +276,8 @@ def test_polars_rows_may_have_new_values():
 
 def perturbed_rows(explainer, row):
     """The rows that the explainer asks about, repeated ones included."""
-    question = Session.begin(explainer.loop, explainer.subject(row), 1, 0).question
-    return question.neighbourhood.inputs(question.rows).inputs
+    near = Session.begin(explainer.loop, explainer.subject(row), 1, 0).neighbourhood
+    return near.inputs(np.arange(len(near.masks))).inputs
 
 
 def test_one_row_is_a_reference():

@@ -202,3 +202,38 @@ def test_shap_agrees(kind):
     assert_allclose(e.posterior.mean, exact.values[0], atol=1e-8)
     assert_allclose(e.posterior.mean, kernel, atol=1e-6)
     assert_allclose(e.to_shap().base_values, exact.base_values[0], atol=1e-9)
+
+
+def test_log_odds_are_those_of_the_mean_probability():
+    """The link comes after the mean over the background, as in shap."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, 3))
+    chance = lambda table: 1 / (1 + np.exp(-table[:, 0] - table[:, 1] * table[:, 2]))  # noqa: E731
+    e = eblime.TabularExplainer(chance, rows, link="logit").explain(rows[0])
+    literal = []
+    for mask in e.masks > 0.5:
+        mean = chance(np.where(mask, rows[0], rows)).mean()
+        literal.append(np.log(mean / (1 - mean)))
+
+    assert_allclose(e.scores, literal, rtol=1e-10)
+    assert e.headline.startswith(f"output: predicted {e.prediction:.4g} (log-odds; probability")
+    assert "the log-odds of the mean over 30 rows" in e.estimand
+
+
+def test_log_odds_of_certain_predictions_are_finite():
+    """Probabilities of 0 and 1 are taken as a millionth away."""
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    certain = lambda table: (table[:, 0] > 0).astype(float)  # noqa: E731
+    e = eblime.TabularExplainer(certain, rows, link="logit").explain([5.0, 0.0])
+
+    assert e.prediction == pytest.approx(np.log(1e6), rel=1e-4)
+
+
+def test_log_odds_need_probabilities():
+    """The message names the link and a score; another link is refused when it is given."""
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, link="logit")
+    with pytest.raises(eblime.ModelError, match="`link` must be 'identity' for scores that are no"):
+        explainer.explain(rows[0])
+    with pytest.raises(ValueError, match="`link` must be one of 'identity', 'logit'"):
+        eblime.TabularExplainer(lambda table: table[:, 0], rows, link="probit")

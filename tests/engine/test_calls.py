@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from together import explain_together
 
 import eblime
-from eblime.engine.calls import Caller, Calls
+from eblime.engine.calls import Caller, Calls, check_scores, model_error
 from eblime.models.asynchronous import wait_for
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
@@ -571,3 +571,35 @@ def test_scores_too_large_to_be_fitted_are_refused():
 
     with pytest.raises(eblime.ModelError, match=r"at most 1e\+100 in size; for .* is 1e\+300"):
         explainer.explain("a good film")
+
+
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        ([-1], "the input itself"),
+        ([-1, 4], "mask 4"),
+        ([3, 7, 5], "masks 3 to 7"),
+        (4, "a batch of 4"),
+    ],
+)
+def test_errors_name_the_masks_of_their_batch(rows, place):
+    """By number; the input itself has none, and calls that inputs share have only a size."""
+    numbers = rows if isinstance(rows, int) else np.array(rows)
+    n = rows if isinstance(rows, int) else len(rows)
+
+    with pytest.raises(eblime.ModelError, match=f"for {place} it returned shape"):
+        check_scores(np.zeros((n + 1, 2)), numbers)
+    with pytest.raises(eblime.ModelError, match=f"2 before, and 3 for {place}"):
+        check_scores(np.zeros((n, 3)), numbers, 2)
+    assert str(model_error(numbers, KeyError("x"))).startswith(f"The model failed on {place}: Key")
+
+
+def test_the_first_score_that_is_not_finite_is_named():
+    """Its mask and its output; a huge one with the limit."""
+    scores = np.zeros((3, 2))
+    scores[1, 1] = np.nan
+    with pytest.raises(eblime.ModelError, match="finite scores; for mask 7 output 1 is nan"):
+        check_scores(scores, np.array([-1, 7, 8]))
+    scores[1, 1] = -1e200
+    with pytest.raises(eblime.ModelError, match=r"finite scores, at most .* for mask 7 output 1"):
+        check_scores(scores, np.array([-1, 7, 8]))

@@ -1,11 +1,14 @@
 """Perturbed inputs that repeat are asked once."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from together import explain_together
 
 import eblime
 from eblime.designs.masks import bernoulli
+from eblime.engine.drive import group_size
+from eblime.engine.questions import BatchTuner
 
 TEXT = "one two three four five six seven eight nine ten eleven"
 
@@ -67,3 +70,77 @@ def test_inputs_that_share_calls_ask_once_too():
         alone = explainer.explain(text, rng=np.random.default_rng(k))
         assert_allclose(found[k][0].posterior.mean, alone.posterior.mean)
         assert found[k][0].provenance["model_calls"] == alone.provenance["model_calls"]
+
+
+def test_two_batches_of_each_size_are_timed():
+    """The next size follows if it was the fastest so far; else the fastest is kept."""
+    tuner = BatchTuner((4, 8, 16))
+    sizes = []
+    for n, seconds in ((4, 9.0), (3, 0.1), (4, 2.0), (8, 3.0), (8, 5.0), (16, 8.0), (16, 7.0)):
+        sizes.append((tuner.size, tuner.settled))
+        tuner.learn(n, seconds, left=1000)
+
+    assert sizes == [(size, False) for size in (4, 4, 4, 8, 8, 16, 16)]
+    assert (tuner.size, tuner.settled) == (8, True)
+    tuner.learn(8, 99.0, left=1000)
+    assert tuner.size == 8
+
+
+def test_a_larger_batch_needs_many_masks_that_are_left():
+    """Eight batches of its size."""
+    for left, size in ((63, 4), (64, 8)):
+        tuner = BatchTuner((4, 8))
+        for _ in range(2):
+            tuner.learn(4, 1.0, left)
+
+        assert (tuner.size, tuner.settled) == (size, size == 4)
+
+
+def test_a_size_that_memory_does_not_hold_is_never_used_again():
+    """The fastest smaller one follows, or half of it, down to one."""
+    tuner = BatchTuner((4, 8))
+    for _ in range(2):
+        tuner.learn(4, 1.0, 1000)
+
+    found = []
+    while tuner.shrink():
+        found.append(tuner.size)
+    assert found == [4, 2, 1]
+    assert tuner.settled
+    assert BatchTuner((4,)).settled
+
+
+def test_sessions_share_a_call_as_long_as_they_fit():
+    """A later session that fits goes first; one that is too large for any call is asked alone."""
+    sizes = []
+
+    def model(texts):
+        sizes.append(len(texts))
+        return [len(text) for text in texts]
+
+    calls = eblime.Calls(batch_size=20)
+    explainer = eblime.TextExplainer(model, design="bernoulli", n_masks=64, calls=calls)
+    subjects = [explainer.subject(text) for text in ("one two three", "a b c d e", "x y z")]
+    explain_together(explainer.loop, subjects, 1, [np.random.default_rng(k) for k in range(3)])
+
+    assert sizes[0] == 2 * 2**3
+    assert sum(sizes[1:]) == 2**5
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        ({"n_masks": 24, "batch_size": 100}, 4),
+        ({"n_masks": 24, "batch_size": 49}, 1),
+        ({"n_masks": 24, "batch_size": 10}, 1),
+        ({"n_masks": 24, "batch_size": 100, "concurrency": 2}, 1),
+        ({"n_masks": 2}, 256),
+        ({"n_masks": 999}, 32),
+    ],
+)
+def test_as_many_sessions_are_open_as_one_call_has_room_for(settings, size):
+    """With their inputs; none shares a call that is split among several under way."""
+    calls = eblime.Calls(**{k: v for k, v in settings.items() if k != "n_masks"})
+    explainer = eblime.TextExplainer(len, n_masks=settings["n_masks"], calls=calls)
+
+    assert group_size(explainer.loop) == size

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import eblime
-from eblime.explainers.base import BaseExplainer, Question
+from eblime.explainers.base import BaseExplainer, ExplainSettings
 
 EXPLAINERS = [
     *(eblime.ImageExplainer, eblime.TabularExplainer, eblime.TextExplainer, eblime.Explainer),
@@ -34,7 +34,7 @@ def test_shared_settings_are_given_by_name(kind):
 def test_editors_list_the_settings_of_an_explanation(kind, name):
     """One by one, with their types."""
     found = inspect.signature(getattr(kind, name)).parameters
-    kinds = {each: str(found[each].annotation) for each in Question.__annotations__}
+    kinds = {each: str(found[each].annotation) for each in ExplainSettings.__annotations__}
 
     assert kinds["max_seconds"] == "float | None"
     assert list(found)[-len(kinds) :] == list(kinds)

@@ -18,9 +18,8 @@ class Jitter:
     values: np.ndarray
     masks: np.ndarray
     scene = TableScene(features=["a", "b"], columns=["a", "b"], values=["", ""])
-    exact, sizes, room, scope = False, (256,), 256, None
+    exact, sizes = False, (256,)
     closeness = property(lambda self: np.ones_like(self.masks))
-    sampling_weights = property(lambda self: np.ones(len(self.masks)))
 
     def neighbourhood(self, rng):
         """No neighbours yet."""

@@ -1,4 +1,5 @@
 import pickle
+import re
 from collections import namedtuple
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -10,6 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import eblime
 
 torch = pytest.importorskip("torch")
+
+from eblime.models.torch import _compare  # noqa: E402  needs torch
 
 IMAGE = np.random.default_rng(0).integers(0, 256, size=(24, 32, 3), dtype=np.uint8)
 
@@ -255,13 +258,99 @@ def test_the_batch_size_does_not_change_the_scores():
         assert_allclose(other, scores[0], atol=1e-6)
 
 
-def test_mixed_precision_is_close():
-    """Autocast is accurate to about two digits."""
-    net = network()
-    full = explain(eblime.TorchModel(module=net))
-    mixed = explain(eblime.TorchModel(module=net, autocast=True))
+def test_half_precision_is_close():
+    """To about two digits; the prediction is that of full precision."""
+    full = explain(eblime.TorchModel(module=network()))
+    half = explain(eblime.TorchModel(module=network(), precision="half"))
 
-    assert_allclose(mixed.scores, full.scores, atol=0.02)
+    assert_allclose(half.scores, full.scores, atol=0.02)
+    assert not np.array_equal(half.scores, full.scores)
+    assert half.prediction == full.prediction
+    assert half.provenance["input"]["precision"] == "half"
+
+
+def test_half_precision_leaves_the_network_as_it_is():
+    """Its weights are copied, and a batch of arrays is scored in half precision too."""
+    net = network()
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    batch = np.random.default_rng(0).random((3, 8, 8, 3), dtype=np.float32)
+    half = eblime.TorchModel(net, precision="half")(batch)
+
+    assert_allclose(half, eblime.TorchModel(net)(batch), atol=0.02)
+    assert not np.array_equal(half, eblime.TorchModel(net)(batch))
+    for name, tensor in net.state_dict().items():
+        assert tensor.dtype == before[name].dtype
+        assert torch.equal(tensor, before[name])
+
+
+@pytest.fixture
+def like_a_gpu(monkeypatch):
+    """Half precision is worth a try on this CPU."""
+    monkeypatch.setattr("eblime.models.torch._may_be_half", lambda module, device: True)
+
+
+def test_half_precision_is_chosen_if_it_changes_little(like_a_gpu, monkeypatch):
+    """The first masks are scored in both precisions; their scores are those of the full one."""
+    monkeypatch.setattr("eblime.models.torch._OF_RANGE", 0.5)
+    monkeypatch.setattr("eblime.models.torch._OF_LARGEST", 0.5)
+    full = explain(eblime.TorchModel(module=network(), precision="full"))
+    auto = explain(eblime.TorchModel(module=network()))
+
+    assert auto.provenance["input"]["precision"] == "half"
+    assert auto.prediction == full.prediction
+    assert not np.array_equal(auto.scores, full.scores)
+
+
+def test_full_precision_is_kept_if_half_changes_much(like_a_gpu, monkeypatch):
+    """The provenance says by how much."""
+    monkeypatch.setattr("eblime.models.torch._OF_RANGE", 1e-6)
+    full = explain(eblime.TorchModel(module=network(), precision="full"))
+    auto = explain(eblime.TorchModel(module=network()))
+
+    assert re.fullmatch(
+        r"full \(half changes scores by .*% of their range\)", auto.provenance["input"]["precision"]
+    )
+    assert_allclose(auto.scores, full.scores, rtol=1e-6)
+
+
+class Single(torch.nn.Module):
+    """A network that does not run in half precision: it overflows, or refuses it."""
+
+    def __init__(self, wrong):
+        super().__init__()
+        self.net, self.wrong = network(), wrong
+
+    def forward(self, x):
+        """The scores, in single precision."""
+        if x.dtype == torch.bfloat16 and self.wrong == "refuses":
+            raise RuntimeError("not implemented for 'BFloat16'")
+        return self.net(x) * (float("nan") if x.dtype == torch.bfloat16 else 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("refuses", "full (half failed: not implemented for 'BFloat16')"),
+        ("overflows", "full (half changes scores by nan% of their range)"),
+    ],
+)
+def test_networks_that_do_not_run_in_half_precision_are_explained(like_a_gpu, wrong, said):
+    """In full precision; with "half" the error is shown."""
+    e = explain(Single(wrong))
+
+    assert e.provenance["input"]["precision"] == said
+    exact = explain(eblime.TorchModel(network(), precision="full"))
+    assert_allclose(e.scores, exact.scores, rtol=1e-6)
+    with pytest.raises(eblime.ModelError):
+        explain(eblime.TorchModel(Single(wrong), precision="half"))
+
+
+def test_constant_scores_do_not_choose_full_precision():
+    """Scores that neither precision moves are the same in both."""
+    same = torch.ones(4, 3)
+
+    assert _compare(same, same) == "half"
+    assert _compare(same, same * 1.1).startswith("full")
 
 
 def test_one_output_needs_a_sigmoid():

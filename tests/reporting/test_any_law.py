@@ -63,16 +63,20 @@ def test_explanation_prints(explanation):
     assert ("P(>0)" in text) == explanation.posterior.has_spread
 
 
+_KINDS = ("map", "intervals", "means", "waterfall", "density", "ranks")
+
+
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"kind": kind} for kind in ("map", "intervals", "means", "density", "ranks")),
+        *({"kind": kind} for kind in _KINDS),
         *({"kind": "map", "of": of} for of in ("mean", "uncertainty", "variance", "sign", "top_k")),
     ],
 )
 def test_plots_of_any_law(explanation, settings, tmp_path):
     """Plots of spread refuse a point estimate; every other plot draws any law."""
-    plain = settings in ({"kind": "means"}, {"kind": "map"}, {"kind": "map", "of": "mean"})
+    plain = settings.get("of") == "mean" or settings["kind"] in ("means", "waterfall")
+    plain |= settings == {"kind": "map"}
     if explanation.posterior.has_spread or plain:
         explanation.plot(**settings).figure.savefig(tmp_path / "plot.png")
     else:
@@ -180,7 +184,7 @@ def test_widths_need_the_answers_alone():
 
 def test_all_plot_kinds_are_tested_here():
     """A new kind must be added to the tests of this file."""
-    tested = {"map", "intervals", "means", "density", "ranks"}
+    tested = {*_KINDS}
     tested |= {"lambda", "convergence", "width", "text"}
     tested |= {"signal", "slices", "projections"}
 

@@ -17,35 +17,29 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 
-from eblime._digest import digest_of
 from eblime._field_checks import check_fields, either, instance, text, whole
 from eblime._text import printable
 from eblime._version import __version__
-from eblime.batch.location import Location, arrow, refuse_link
+from eblime.batch.location import Location, arrow
 from eblime.core.overall import least_squares
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# columns that are known, for each explanation or failed input: one value, an array, or a list
-Rows = list[dict[str, Any]]
+Settings = Mapping[str, Any]  # of a run, and what else JSON holds
+Rows = list[dict[str, Any]]  # the columns that are known, for each row
 SCHEMA = 3
 _READERS = 8  # parts read at a time
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
-_HOMES = (
-    "manifest.json",
-    "explanations",
-    "inputs",
-    "pages",
-    "pooled",
-)  # what a link must not stand for
+_HOMES = (".lock", "manifest.json", "explanations", "inputs", "pages", "pooled")
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
 _MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer
@@ -102,8 +96,12 @@ class DamagedFileError(ValueError):
 # Files whose names end with a digest of their run, their place in it, and their bytes
 
 
-def write_checked(folder: Location, stem: str, content: bytes, run: str = "") -> str:
+def write_checked(folder: Location, stem: str, table: Any, run: str = "") -> str:
     """Write a Parquet file with its digest in its name; returns the name."""
+    pa, pq = arrow()
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    content = sink.getvalue().to_pybytes()
     name = f"{stem}-{_digest(run, stem, content)}.parquet"
     (folder / name).write(content)
     return name
@@ -129,29 +127,23 @@ def _digest(run: str, stem: str, content: bytes) -> str:
 # The manifest
 
 
-def check_manifest(
-    folder: Location, settings: Mapping[str, Any], *, new_inputs: bool = False
-) -> tuple[str, dict[str, Any]]:
-    """Write the manifest, or check that the run was created with these settings.
+def check_settings(
+    folder: Location, found: Settings, wanted: Settings, *, new_inputs: bool
+) -> dict[str, Any]:
+    """Check that the run with this manifest was created with these settings; returns all of them.
 
-    Returns the id of the run and its settings. The settings of a run without finished parts are
-    replaced. With `new_inputs` the inputs may differ, as long as their number is the same.
+    With `new_inputs` the inputs may differ, as long as their number is the same.
     """
-    wanted = dict(settings)
-    remove_leftovers(folder)
-    if not part_files(folder):
-        run = digest_of(wanted)[:16]
-        write_manifest(folder, run, wanted)
-        return run, wanted
-    found = read_manifest(folder)
-    known = found["settings"] | ({"inputs": wanted["inputs"]} if new_inputs else {})
+    known: Settings = found["settings"]
+    if new_inputs:
+        known = {**known, "inputs": wanted["inputs"]}
     refuse_difference(folder, known, wanted)
     if known != found["settings"]:
         write_manifest(folder, found["run"], known)
-    return found["run"], wanted | known
+    return {**wanted, **known}
 
 
-def refuse_difference(folder: Location, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def refuse_difference(folder: Location, before: Settings, now: Settings) -> None:
     """Refuse settings that are not those of the run; None is unknown for some."""
     for name in sorted({*before, *now}):
         one, other = before.get(name), now.get(name)
@@ -164,7 +156,7 @@ def refuse_difference(folder: Location, before: Mapping[str, Any], now: Mapping[
             )
 
 
-def write_manifest(folder: Location, run: str, settings: Mapping[str, Any]) -> None:
+def write_manifest(folder: Location, run: str, settings: Settings) -> None:
     """Write the manifest of a run with these settings."""
     packages = ("numpy", "scipy", "pyarrow")
     manifest = {
@@ -181,20 +173,25 @@ def write_manifest(folder: Location, run: str, settings: Mapping[str, Any]) -> N
     (folder / "manifest.json").write(content.encode())
 
 
-def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(manifest: Settings) -> Settings:
     """A manifest with a checksum of everything else in it."""
     rest = {name: value for name, value in manifest.items() if name != "sha256"}
     content = json.dumps(rest, sort_keys=True).encode()
     return {**rest, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def refuse_links(folder: Location) -> None:
-    """Refuse a run folder in which links stand for its files: they may lead out of it."""
-    for name in _HOMES:
-        refuse_link(folder / name)
+def refuse_links(folder: Location, names: Iterable[str] = _HOMES) -> None:
+    """Refuse links in the place of files and folders of a run: they may lead out of it."""
+    home = folder.local_path
+    for file in () if home is None else map(home.joinpath, names):
+        if file.is_symlink():
+            raise PermissionError(
+                f"{file} must not be a symbolic link, which may lead out of the run folder. Put "
+                "what it leads to in its place, or remove it."
+            )
 
 
-def read_manifest(folder: Location) -> dict[str, Any]:
+def read_manifest(folder: Location) -> Settings:
     """The manifest of a run, checked; a folder with links is refused."""
     refuse_links(folder)
     name = folder / "manifest.json"
@@ -210,7 +207,7 @@ def read_manifest(folder: Location) -> dict[str, Any]:
             f"{name} has schema {found.get('schema')!r:.20}; this eblime reads {SCHEMA}. Use the "
             "version of eblime that wrote it, or repeat the run."
         )
-    checked: dict[str, Any] = found
+    checked: Settings = found
     check_fields(checked, {"run": text(), "settings": instance(dict)}, f"{name} is damaged: `")
     check_fields(checked["settings"], _SETTINGS, f"{name} is damaged: `")
     return checked
@@ -219,45 +216,42 @@ def read_manifest(folder: Location) -> dict[str, Any]:
 # Rows of a part: one per input, target and feature, or one per failed input
 
 
-def count_failures(rows: Rows) -> int:
-    """How many inputs failed."""
-    return sum("error" in block for block in rows)
-
-
 def rows_of_input(
     number: int, name: str, found: Iterable[Explanation] | BaseException, prob: float
 ) -> Rows:
     """The rows of an input: one per target and feature of its explanations, or one for an error."""
-    own = {"input": number, "name": name}
+    own = {"input": number, "name": printable(name)}
     if isinstance(found, BaseException):
-        text = " ".join(str(found).split()) or "no message"
-        return [own | {"error": printable(f"{type(found).__name__}: {text}")}]
-    return [own | _columns(e) | e.posterior.columns(prob) | _least_squares(e) for e in found]
+        words = " ".join(str(found).split()) or "no message"
+        return [own | {"error": printable(f"{type(found).__name__}: {words}")}]
+    return [own | row for explanation in found for row in _rows(explanation, prob)]
 
 
-def _columns(explanation: Explanation) -> dict[str, Any]:
-    """The other columns of an explanation that are known.
-
-    Each is one value for all features, or an array of numbers, or a list.
-    """
+def _rows(explanation: Explanation, prob: float) -> Iterator[dict[str, Any]]:
+    """The other columns of an explanation that are known, one row per feature."""
     post, details = explanation.posterior, explanation.details()
-    found = {
+    same = {
         "target": explanation.target,
         "label": explanation.label,
         "question": getattr(explanation.scene, "question", None),
         "prediction": explanation.prediction,
-        # a feature that belongs to a column of a table has the column's name in every input
-        "feature": list(map(str, details.get("column", explanation.features))),
-        "place": np.arange(post.n_features),
-        "mean": post.mean,
         "r2": post.r2,
         "r2_held_out": post.r2_held_out,
         "ess": post.ess,
         "n_masks": post.n_masks,
     }
+    columns: dict[str, Iterable[Any]] = {
+        # a feature that belongs to a column of a table has the column's name in every input
+        "feature": map(str, details.get("column", explanation.features)),
+        "place": range(len(post.mean)),
+        "mean": post.mean,
+        **post.columns(prob),
+        **_least_squares(explanation),
+    }
     for name in DETAILS.keys() & details.keys():
-        found[name] = [str(v) if DETAILS[name] == "string" else v for v in details[name]]
-    return found
+        columns[name] = map(str, details[name]) if DETAILS[name] == "string" else details[name]
+    plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns.values())
+    return (same | dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True))
 
 
 def _least_squares(explanation: Explanation) -> dict[str, Any]:
@@ -280,39 +274,13 @@ def _least_squares(explanation: Explanation) -> dict[str, Any]:
     return {"estimate": estimate, "se": np.zeros_like(se) if explanation.exhaustive else se}
 
 
-def _column(rows: Rows, name: str, kind: str) -> Any:
-    pa, _ = arrow()
-    values: list[Any] = []
-    for block in rows:
-        value = block.get(name)
-        if isinstance(value, (np.ndarray, list)):
-            values += value if isinstance(value, list) else value.tolist()
-        else:
-            values += [value] * len(block.get("feature", [None]))
-    try:
-        return pa.array(values, type=kind)
-    except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
-        coded = (v if v is None else v.encode("utf8", "backslashreplace") for v in values)
-        return pa.array([v if v is None else v.decode() for v in coded])
-
-
 # Parts
 
 
-def part_schema() -> Any:
-    """The columns of a part, as an Arrow schema."""
-    return arrow()[0].schema(COLUMNS)
-
-
-def part_count(settings: Mapping[str, Any]) -> int:
-    """The number of parts of a run."""
-    return int(-(-settings["count"] // settings["part_size"]))
-
-
-def part_numbers(settings: Mapping[str, Any], part: int) -> range:
+def part_numbers(settings: Settings, part: int) -> range:
     """The inputs of a part."""
     size = settings["part_size"]
-    return range(part * size, min((part + 1) * size, settings["count"]))
+    return range(settings["count"])[part * size : (part + 1) * size]
 
 
 def part_files(folder: Location) -> dict[int, str]:
@@ -330,11 +298,17 @@ def remove_leftovers(folder: Location) -> None:
 
 def write_part(folder: Location, run: str, part: int, rows: Rows) -> None:
     """Write the rows of a part."""
-    pa, pq = arrow()
-    arrays = [_column(rows, name, kind) for name, kind in COLUMNS]
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_arrays(arrays, schema=part_schema()), sink)
-    write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes(), run)
+    pa, _ = arrow()
+    make = partial(pa.Table.from_pylist, schema=pa.schema(COLUMNS))
+    try:
+        table = make(rows)
+    except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
+        for row in rows:
+            texts = {name: value for name, value in row.items() if isinstance(value, str)}
+            coded = (value.encode("utf8", "backslashreplace") for value in texts.values())
+            row.update(zip(texts, map(bytes.decode, coded), strict=True))
+        table = make(rows)
+    write_checked(folder, f"part-{part:06d}", table, run)
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
@@ -379,7 +353,8 @@ def map_ahead(
 def read_table(folder: Location, run: str, name: str, columns: Sequence[str] | None = None) -> Any:
     """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
     table = read_parquet(read_checked(folder / name, run), columns)
-    if {*table.schema} != {f for f in part_schema() if columns is None or f.name in columns}:
+    schema = arrow()[0].schema(COLUMNS)
+    if {*table.schema} != {f for f in schema if columns is None or f.name in columns}:
         raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
     return table
 
@@ -390,13 +365,12 @@ def map_parts(function: Callable[[str], Result], files: Iterable[str]) -> Iterat
         yield from map_ahead(pool, _READERS, function, files)
 
 
-def done_parts(folder: Location, run: str, count: int, *, retry: bool) -> dict[int, int]:
-    """Finished parts among `count`, and how many inputs failed in each.
+def done_parts(folder: Location, run: str, *, retry: bool) -> dict[int, int]:
+    """Finished parts, and how many inputs failed in each.
 
     Every file is read and compared with its checksum. Damaged parts are deleted and, with `retry`,
     those with failed inputs.
     """
-    files = {part: name for part, name in part_files(folder).items() if part < count}
 
     def count_failed(name: str) -> int | None:
         with suppress(DamagedFileError):
@@ -407,5 +381,6 @@ def done_parts(folder: Location, run: str, count: int, *, retry: bool) -> dict[i
         (folder / name).remove()
         return None
 
+    files = part_files(folder)
     counts = zip(files, map_parts(count_failed, files.values()), strict=True)
     return {part: failed for part, failed in counts if failed is not None}

@@ -102,12 +102,12 @@ def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterat
 # Single inputs
 
 
-def is_picture(value: Any) -> bool:
+def is_picture(value: object) -> bool:
     """Whether a value is a Pillow image."""
     return hasattr(value, "mode") and hasattr(value, "tobytes")
 
 
-def is_large(value: Any) -> bool:
+def is_large(value: object) -> bool:
     """Whether a value is a file, a picture or an array of two or more axes, rather than a row."""
     array = getattr(value, "ndim", 0) >= 2 and not hasattr(value, "tocsr")
     return array or isinstance(value, os.PathLike) or is_picture(value)
@@ -206,7 +206,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
         found.update(os.fsencode(f"{name}\0{size}\n"))
         if whole:
             with suppress(OSError):  # reported when the file is explained
-                found.update((folder / name).sha256().digest())
+                found.update((folder / name).sha256())
     return Files(
         folder=folder,
         names=pa.array([os.fsencode(name) for name in sizes], type=pa.large_binary()),
@@ -221,7 +221,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
 class Chunks:
     """Inputs in files, of which only the chunk of the wanted input is read."""
 
-    chunks: tuple[tuple[str, int | None], ...]  # address, and row group of a file of the user
+    chunks: tuple[tuple[Location, int | None], ...]  # and the row group of a file of the user
     starts: tuple[int, ...]  # first input of each chunk, then the number of inputs
     fingerprint: str
 
@@ -245,13 +245,13 @@ class Chunks:
 
 
 @lru_cache(maxsize=2)
-def _read_chunk(address: str, group: int | None, fingerprint: str) -> Any:
+def _read_chunk(file: Location, group: int | None, fingerprint: str) -> Any:  # noqa: ARG001
     """The inputs of a chunk; the fingerprint keeps caches of other files apart."""
     if group is not None:
-        system, path = Location(address).open()
-        with arrow()[1].ParquetFile(path, filesystem=system, pre_buffer=False) as file:
-            return file.read_row_group(group, use_threads=False).to_pandas()
-    table = read_parquet(read_checked(Location(address)))
+        system, path = file.open()
+        with arrow()[1].ParquetFile(path, filesystem=system, pre_buffer=False) as opened:
+            return opened.read_row_group(group, use_threads=False).to_pandas()
+    table = read_parquet(read_checked(file))
     decode = _DECODE.get(table.column_names[0])
     if decode is None:
         return table.to_pandas()
@@ -264,7 +264,7 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
     The fingerprint is that of the contents of small local files, and of the footers of others,
     which have the smallest and largest value of every column.
     """
-    chunks: list[tuple[str, int]] = []
+    chunks: list[tuple[Location, int]] = []
     starts, digest = [0], hashlib.sha256()
     for file in files:
         system, path = file.open()
@@ -273,9 +273,9 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
         except (OSError, ValueError) as error:  # pyarrow's own error is a ValueError
             raise ValueError(f"{file} cannot be read as a Parquet file: {error}") from error
         whole = file.local_path is not None and file.local_path.stat().st_size <= _READ_WHOLE
-        digest.update(file.sha256().digest() if whole else repr(footer.to_dict()).encode())
+        digest.update(file.sha256() if whole else repr(footer.to_dict()).encode())
         for group in range(footer.num_row_groups):
-            chunks.append((str(file), group))
+            chunks.append((file, group))
             starts.append(starts[-1] + footer.row_group(group).num_rows)
     if starts[-1] == 0:
         raise ValueError(f"{files[0]} must have at least one row.")
@@ -316,24 +316,22 @@ def store_inputs(stream: Iterator[Any], folder: Location) -> Chunks:
     """
     from eblime._pandas import pd
 
-    pa, pq = arrow()
     home, digest = folder / "inputs", hashlib.sha256()
     chunks: list[str] = []
     starts = [0]
     for rows in _chunks(stream, digest):
-        sink = pa.BufferOutputStream()
         try:
-            pq.write_table(pa.Table.from_pandas(pd.DataFrame(rows)), sink)
+            table = arrow()[0].Table.from_pandas(pd.DataFrame(rows))
+            chunks.append(write_checked(home, f"{len(chunks):06d}", table))
         except (TypeError, ValueError, OverflowError) as error:  # pyarrow's errors are among these
             raise TypeError(f"{_UNLIKE} ({type(error).__name__}: {error}).") from error
-        chunks.append(write_checked(home, f"{len(chunks):06d}", sink.getvalue().to_pybytes()))
         starts.append(starts[-1] + len(rows))
     if starts[-1] == 0:
         raise ValueError("`inputs` must not be empty; the iterator was empty.")
     for name in home.files().keys() - {*chunks}:
         (home / name).remove()
     return Chunks(
-        chunks=tuple((str(home / name), None) for name in chunks),
+        chunks=tuple((home / name, None) for name in chunks),
         starts=tuple(starts),
         fingerprint=digest.hexdigest()[:16],
     )

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ _KINDS = {"File": "file", "Directory": "folder"}
 class Location:
     """A folder or a file, by its path or by an address such as `s3://bucket/folder?region=eu`."""
 
-    address: str
+    path: str  # on this machine, or in a store
+    store: str = ""  # address of the store, with its query; empty for this machine
 
     @classmethod
     def of(cls, path: str | os.PathLike[str] | Location) -> Location:
@@ -36,56 +37,44 @@ class Location:
         if isinstance(path, Location):
             return path
         address = os.fspath(path).removeprefix("file://")
-        if "://" in address:
-            return cls(address.rstrip("/"))
-        return cls(str(Path(address).expanduser().absolute()))
+        if "://" not in address:
+            return cls(str(Path(address).expanduser().absolute()))
+        head, mark, query = address.partition("?")
+        scheme, _, rest = head.rstrip("/").partition("://")
+        first, slash, inside = rest.partition("/")
+        return cls(slash + inside, f"{scheme}://{first}{mark}{query}")
 
     def __str__(self) -> str:
-        return self.address
+        head, mark, query = self.store.partition("?")
+        return f"{head}{self.path}{mark}{query}"
 
     def __truediv__(self, name: str) -> Location:
-        head, query = self._split()
-        return Location(f"{head}/{name}{query}")
-
-    def _split(self) -> tuple[str, str]:
-        head, mark, query = self.address.partition("?")
-        return (head, mark + query) if "://" in head else (self.address, "")
+        return Location(f"{self.path}/{name}", self.store)
 
     @property
     def local_path(self) -> Path | None:
         """The path on this machine; None for a store."""
-        return None if "://" in self.address else Path(self.address)
+        return None if self.store else Path(self.path)
 
     @property
     def name(self) -> str:
-        """The last part of the address."""
-        return Path(self._split()[0]).name
+        """The last part of the path."""
+        return Path(self.path).name
 
     @property
     def parent(self) -> Location:
         """The folder that contains it."""
-        head, query = self._split()
-        return Location(os.path.dirname(head) + query)  # noqa: PTH120, as it may be an address
+        return Location(str(Path(self.path).parent), self.store)
 
     @property
     def suffix(self) -> str:
         """The file name extension, in lower case."""
-        return Path(self.name).suffix.lower()
+        return Path(self.path).suffix.lower()
 
     def open(self) -> tuple[Any, str]:
         """The pyarrow file system, and the path in it."""
-        if self.local_path is not None:
-            return _file_system("file:///")[0], self.address
-        head, query = self._split()
-        scheme, rest = head.split("://", 1)
-        first, _, inside = rest.partition("/")
-        system, root = _file_system(f"{scheme}://{first}{query}")
-        return system, f"{root.rstrip('/')}/{inside}"
-
-    def make(self) -> None:
-        """Create the folder if it does not exist."""
-        if self.local_path is not None:
-            self.local_path.mkdir(parents=True, exist_ok=True)
+        system, root = _file_system(self.store or "file:///")
+        return system, f"{root.rstrip('/')}{self.path}" if self.store else self.path
 
     def kind(self) -> str:
         """What exists there: a "file", a "folder" or "nothing"."""
@@ -104,13 +93,13 @@ class Location:
         with self.stream() as stream:
             return bytes(stream.read())
 
-    def sha256(self) -> Any:
-        """The hash of a file, which is read one block at a time."""
+    def sha256(self) -> bytes:
+        """The digest of a file, which is read one block at a time."""
         found = hashlib.sha256()
         with self.stream() as stream:
             while block := stream.read(1 << 20):
                 found.update(block)
-        return found
+        return found.digest()
 
     def write(self, content: bytes) -> None:
         """Write a file. After a crash it is complete, or not there."""
@@ -129,36 +118,48 @@ class Location:
             system.delete_file(path)
 
     def files(self, *, recursive: bool = False) -> dict[str, int]:
-        """Sizes of the files in this folder, by name, sorted; hidden files are left out."""
-        if self.local_path is not None:
-            return dict(sorted(_files(self.local_path, recursive=recursive)))
-        system, path = self.open()
-        from pyarrow import fs
+        """Sizes of the files in this folder, by name, sorted; hidden files are left out.
 
-        selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
-        found = {
-            info.path[len(path) :].lstrip("/"): int(info.size or 0)
-            for info in system.get_file_info(selector)
-            if info.type == fs.FileType.File
-        }
+        On this machine links are followed, except into a folder that the link is inside of. Broken
+        links are left out.
+        """
+        found: dict[str, int] = {}
+        if self.local_path is None:
+            system, path = self.open()
+            from pyarrow import fs
+
+            selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
+            for info in system.get_file_info(selector):
+                if info.type == fs.FileType.File:
+                    found[info.path[len(path) :].lstrip("/")] = int(info.size or 0)
+        for home, folders, names in os.walk(self.local_path or "", followlinks=True):
+            above = {os.path.realpath(other) for other in (Path(home), *Path(home).parents)}
+            folders[:] = [
+                name
+                for name in folders
+                if recursive and os.path.realpath(Path(home, name)) not in above
+            ]
+            for file in (Path(home, name) for name in names):
+                if file.is_file():
+                    found[file.relative_to(self.path).as_posix()] = file.stat().st_size
         return {name: found[name] for name in sorted(found) if "/." not in f"/{name}"}
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Refuse a second process that writes to this folder.
+        """Create this folder, and refuse a second process that writes to it.
 
         The lock is released when its process ends, even after a crash. Stores, Windows and some
         file systems have no such locks: there the user must not start two processes. The lock file
         may come from someone else: no link is followed, and its content is not changed.
         """
-        path = self.local_path
-        if path is None or sys.platform == "win32":
+        if self.local_path is None or sys.platform == "win32":
             yield
             return
         import fcntl
 
+        self.local_path.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        handle = os.open(refuse_link(self / ".lock").address, flags, 0o666)
+        handle = os.open(self.local_path / ".lock", flags, 0o666)
         try:
             with suppress(OSError):  # a file system without locks
                 try:
@@ -172,41 +173,14 @@ class Location:
             os.close(handle)
 
 
-def refuse_link(file: Location) -> Location:
-    """The file or folder itself; a symbolic link is refused."""
-    if file.local_path is not None and file.local_path.is_symlink():
-        raise PermissionError(
-            f"{file} must not be a symbolic link, which may lead out of the run folder. Put what "
-            "it leads to in its place, or remove it."
-        )
-    return file
-
-
-def _files(folder: Path, *, recursive: bool) -> Iterator[tuple[str, int]]:
-    """Names and sizes of files.
-
-    Links are followed, except into a folder that the link is inside of. Broken links are left out.
-    """
-    for home, folders, names in os.walk(folder, followlinks=True):
-        path = Path(home)
-        above = {os.path.realpath(other) for other in (path, *path.parents)}
-        folders[:] = [
-            name
-            for name in folders
-            if recursive and name[0] != "." and os.path.realpath(path / name) not in above
-        ]
-        for name in names:
-            if name[0] != "." and (path / name).is_file():
-                yield (path / name).relative_to(folder).as_posix(), (path / name).stat().st_size
-
-
+@cache
 def arrow() -> tuple[Any, Any]:
     """The package pyarrow and its module for Parquet files."""
     pa = import_extra("pyarrow", "batch", safe_since="14.0.1")
     return pa, import_module("pyarrow.parquet")
 
 
-@lru_cache(maxsize=8)
+@cache
 def _file_system(address: str) -> tuple[Any, str]:
     """The file system of an address, from pyarrow or else from fsspec, and the path in it."""
     pa, _ = arrow()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from eblime._digest import digest_of
 from eblime._threads import few_threads
-from eblime.answers import Answers
 from eblime.batch.folder import (
     Rows,
-    check_manifest,
     part_files,
     part_numbers,
     read_manifest,
     refuse_difference,
     refuse_links,
     rows_of_input,
+    write_manifest,
     write_part,
 )
 from eblime.methods.eblime import EBLIME
@@ -48,7 +48,7 @@ def pool(run: Run) -> Run:
     if not isinstance(method, EBLIME) or method.grid is not None:
         raise ValueError(f"`pool` needs a run of EBLIME() without a grid; got {method!r:.80}.")
 
-    def asked() -> Iterator[tuple[Answers, Sequence[Hashable] | None]]:
+    def asked() -> Iterator[Any]:
         for key in keys:
             found = run.explanation(*key)
             columns = found.details().get("column")
@@ -58,7 +58,6 @@ def pool(run: Run) -> Run:
     with few_threads(0):  # more threads may add numbers in another order
         methods = dict(zip(keys, method.pool(asked(), len(names)), strict=True))
     settings = {**run.settings, "pooled": len(names)}
-    folder.make()
     refuse_links(folder)
     with folder.lock():
         if files := part_files(folder):  # of an earlier call
@@ -66,7 +65,8 @@ def pool(run: Run) -> Run:
             refuse_difference(folder, before, settings)
             for name in files.values():
                 (folder / name).remove()
-        identity, _ = check_manifest(folder, settings)
+        identity = digest_of(settings)[:16]
+        write_manifest(folder, identity, settings)
         failures: list[dict[str, Any]] = run.failures().to_dict("records")  # type: ignore[assignment]
         failed = {row["input"]: row for row in failures}
         for part in part_files(run.location):

@@ -19,16 +19,17 @@ from eblime._text import name_outputs
 from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
+    COLUMNS,
     DETAILS,
+    Settings,
     map_parts,
-    part_count,
     part_files,
     part_numbers,
-    part_schema,
     read_manifest,
     read_table,
+    refuse_links,
 )
-from eblime.batch.location import Location, arrow, refuse_link
+from eblime.batch.location import Location, arrow
 from eblime.core.fit_quality import ROUNDING
 from eblime.core.overall import Overall, overall_each, overall_interval, pool_fits
 from eblime.results.explanation import Explanation
@@ -66,8 +67,8 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     """
     location = Location.of(path)
     settings = read_manifest(location)["settings"]
-    done, count = part_files(location), part_count(settings)
-    missing = count - sum(part < count for part in done)
+    done, count = part_files(location), -(-settings["count"] // settings["part_size"])
+    missing = count - len(done)
     if missing:  # not listed, as a manifest may claim any number of parts
         found = sum(len(part_numbers(settings, part)) for part in done)
         warn_user(
@@ -104,12 +105,13 @@ class Run:
     @property
     def folder(self) -> Path | str:
         """The path of the run folder, or its address in a store."""
-        return self.location.local_path or self.location.address
+        return self.location.local_path or str(self.location)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The settings of the run."""
-        return dict(read_manifest(self.location)["settings"])
+        settings: Settings = read_manifest(self.location)["settings"]
+        return settings
 
     def scan(self) -> pyarrow.dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
@@ -120,9 +122,9 @@ class Run:
 
         for _ in self._tables([]):
             pass
-        system, path = self.location.open()
+        schema, (system, path) = arrow()[0].schema(COLUMNS), self.location.open()
         paths = [f"{path}/{name}" for name in part_files(self.location).values()]
-        return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
+        return dataset.dataset(paths, schema=schema, format="parquet", filesystem=system)
 
     def _tables(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         files = part_files(self.location).values()
@@ -178,7 +180,8 @@ class Run:
             raise FileNotFoundError(
                 f"{self.location} has no explanation of input {number}; keep=True saves them."
             )
-        file = refuse_link(self.location / f"explanations/{name}")
+        file = self.location / f"explanations/{name}"
+        refuse_links(self.location, [f"explanations/{name}"])
         found, seed = unpack(file.read(), file), self.settings["seed"]
         spawned = f"SeedSequence({seed}, spawn_key=({number},))"  # no other input has it
         if (found.provenance.get("seed"), f"{number}-{found.target}.eblime") != (spawned, name):
@@ -349,7 +352,7 @@ class Run:
         value of one column, `feature="age"`). `settings` are passed to the function of
         `eblime.plot` that draws.
         """
-        return registry.find("run_plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("run_plots", kind)(self, ax=ax, **settings)
 
     def __repr__(self) -> str:
         return f"Run(folder={str(self.folder)!r})"
@@ -420,7 +423,7 @@ def _fit_features(rng: np.random.Generator, rows: Any) -> Found:
 
 def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:
     if by is None:
-        return [], lambda rows: "all"
+        return [], lambda _: "all"
     if isinstance(by, str):
         if by == "label":
             return [], lambda rows: rows["label"]

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count, check_level, check_number
+from eblime._digest import digest_of
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime.batch.folder import (
-    check_manifest,
-    count_failures,
+    check_settings,
     done_parts,
-    part_count,
+    part_files,
     part_numbers,
     read_manifest,
     refuse_links,
@@ -28,9 +28,8 @@ from eblime.batch.folder import (
 from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, arrow
 from eblime.batch.results import Run
-from eblime.batch.worker import Job, explainer_settings, make_explainer, setting_text
+from eblime.batch.worker import Job, about_explainer, make_explainer, setting_text
 from eblime.batch.workers import Count, Workers, do_parts
-from eblime.engine.cache import model_name
 from eblime.engine.settings import check_max_masks
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
@@ -131,8 +130,7 @@ def explain_many(
     processes = workers if isinstance(workers, Workers) else Workers(workers)
     processes.check()
     check_count("seed", seed, minimum=0)
-    if part_size is not None:
-        check_count("part_size", part_size)
+    check_count("part_size", 1 if part_size is None else part_size)
     if max_failures is not None:
         check_number("max_failures", max_failures, zero=True)
     check_progress(progress)
@@ -141,8 +139,7 @@ def explain_many(
     created = isinstance(explainer, BaseExplainer)
     settings: dict[str, Any] = {
         # those that a function chooses are known when the first part is done
-        "explainer": explainer_settings(explainer) if created else None,
-        "model": model_name(explainer.model, explainer.loop.calls.cache) if created else None,
+        **(about_explainer(explainer) if created else {"explainer": None, "model": None}),
         "targets": [targets] if isinstance(targets, str) else targets,
         "seed": seed,
         "prob": check_level("prob", prob),
@@ -157,14 +154,20 @@ def explain_many(
         raise TypeError(f"`about` and `targets` must hold what JSON can store: {error}.") from error
     folder = Location.of(out)
     given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
-    folder.make()
     refuse_links(folder)
     with folder.lock():
+        remove_leftovers(folder)
         stored = store_inputs(given, folder) if isinstance(given, Iterator) else given
-        size = int(part_size or _part_size(folder, stored))
-        settings |= {"count": len(stored), "inputs": stored.fingerprint, "part_size": size}
-        run, settings = check_manifest(folder, settings, new_inputs=retry)
-        done = done_parts(folder, run, part_count(settings), retry=retry)
+        begun = read_manifest(folder) if part_files(folder) else None
+        size = begun["settings"]["part_size"] if begun else _part_size(stored)
+        settings |= {"count": len(stored), "inputs": stored.fingerprint}
+        settings["part_size"] = int(part_size or size)
+        run, done = digest_of(settings)[:16], {}
+        if begun:
+            run, settings = begun["run"], check_settings(folder, begun, settings, new_inputs=retry)
+            done = done_parts(folder, run, retry=retry)
+        else:
+            write_manifest(folder, run, settings)
         job = Job(
             explainer=explainer,
             inputs=stored,
@@ -189,10 +192,11 @@ def _finish(
 
     `done` has the finished parts, with the number of failed inputs in each.
     """
-    with progress_reporter(progress, job.settings["count"], unit="input") as show:
+    count, size = job.settings["count"], job.settings["part_size"]
+    with progress_reporter(progress, count, unit="input") as show:
         failed = sum(done.values())
         finished = sum(len(part_numbers(job.settings, part)) for part in done)
-        todo = [part for part in range(part_count(job.settings)) if part not in done]
+        todo = [part for part in range(-(-count // size)) if part not in done]
 
         def report() -> None:
             show(finished, failed)
@@ -211,20 +215,18 @@ def _finish(
                         write_manifest(job.folder, job.run, {**job.settings, **about})
                     write_part(job.folder, job.run, part, rows)
                     finished += len(part_numbers(job.settings, part))
-                    failed += count_failures(rows)
+                    failed += sum("error" in row for row in rows)
                     report()
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)
     return Run(location=job.folder)
 
 
-def _part_size(folder: Location, inputs: Inputs) -> int:
-    """The part size of the run if it has begun; else smaller for large inputs.
+def _part_size(inputs: Inputs) -> int:
+    """The part size of a new run, smaller for large inputs.
 
     A million rows are a thousand parts: few files, and little to repeat after a crash.
     """
-    if (folder / "manifest.json").kind() == "file":
-        return int(read_manifest(folder)["settings"]["part_size"])
     first, count = None, len(inputs)
     with suppress(Exception):  # reported when the input is explained
         first = inputs.get(0)

@@ -5,25 +5,25 @@ The result depends on the run's settings and the part's number alone.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from eblime import registry
 from eblime._digest import UnknownContentError, digest_of
 from eblime._repr import short_repr
-from eblime._text import printable
 from eblime._threads import available_cores, few_threads
+from eblime._types import FloatArray
 from eblime.batch.folder import (
     Rows,
+    Settings,
     map_ahead,
     part_files,
     part_numbers,
@@ -45,7 +45,9 @@ from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 from eblime.scores import scores_of
 
+Done = tuple[int, Rows, Settings]  # a part, its rows, and `Worker.about`
 Result = Mapping[int, Explanation] | Exception
+T = TypeVar("T")
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
@@ -63,15 +65,11 @@ class Job:
 
     explainer: Any  # or a function that creates it
     inputs: Inputs
-    settings: Mapping[str, Any]
+    settings: Settings
     folder: Location
     run: str  # the id of the run
     resumed: bool  # some parts are finished, perhaps by another model
     until: Stop | None = None  # the rule that ends the questions about an input
-
-    def name(self, number: int) -> str:
-        """The name of an input."""
-        return printable(self.inputs.name(number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +78,17 @@ class Worker:
 
     job: Job
     explainer: BaseExplainer
-    about: Mapping[str, Any]  # `explainer`, its settings, and `model`, the name of its model
+    about: Settings  # `explainer`, its settings, and `model`, the name of its model
     loop: LoopSettings  # with batch sizes that do not depend on the machine
+    kept: int  # inputs whose whole explanations are saved unless the run says otherwise
 
     @classmethod
     def start(cls, job: Job) -> Worker:
         """Create the explainer, and check that its model is the one that the run began with."""
         arrow()  # imported here, where the delay does not count as time spent on an input
         explainer = make_explainer(job.explainer)
-        if job.settings["keep"] and explainer.domain not in registry.names("domains"):
+        domain = registry.get("domains", explainer.domain)
+        if job.settings["keep"] and domain is None:
             raise TypeError(
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
@@ -97,18 +97,18 @@ class Worker:
             check_targets(job.settings["targets"], explainer.labels)
         limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
-        about = {
-            "explainer": explainer_settings(explainer),
-            "model": model_name(explainer.model, loop.calls.cache),
-        }
-        worker = cls(job=job, explainer=explainer, about=about, loop=loop)
+        about = about_explainer(explainer)
+        kept = 0
+        if domain is not None:
+            kept = _KEPT if domain.picture in ("intervals", "means") else _KEPT_VIEWS
+        worker = cls(job=job, explainer=explainer, about=about, loop=loop, kept=kept)
         if job.resumed:
             refuse_difference(job.folder, {name: job.settings[name] for name in about}, about)
             _compare_model(worker)
         return worker
 
-    def do_parts(self, parts: Sequence[int]) -> Iterator[tuple[int, Rows]]:
-        """The rows of each part, as it is finished.
+    def do_parts(self, parts: Sequence[int]) -> Generator[Done]:
+        """Each part, as it is finished.
 
         Threads keep a GPU busy: they read inputs ahead of it and fit behind it, and it goes on with
         the next part while one is finished.
@@ -126,31 +126,23 @@ class Worker:
                     rows[part] += some
                     left[part] -= 1
                     if not left[part]:
-                        yield part, sorted(rows.pop(part), key=lambda row: row["input"])
+                        found = sorted(rows.pop(part), key=lambda row: row["input"])
+                        yield part, found, self.about
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
-        name, prob = self.job.name(number), self.job.settings["prob"]
+        name, prob = self.job.inputs.name(number), self.job.settings["prob"]
         if isinstance(found, Exception):
             return rows_of_input(number, name, found, prob)
-        if most := self._most_kept(number):
-            for target, explanation in found.items():
+        keep = self.job.settings["keep"]
+        for target, explanation in found.items():
+            if keep or (keep is None and number < self.kept):
                 packed = pack(explanation)
-                if len(packed) < most:
+                if keep or number < _KEPT or number * len(packed) < _KEPT_BYTES:
                     file = self.job.folder / f"explanations/{number}-{target}.eblime"
                     file.write(packed)
         with few_threads(0):  # more threads may add numbers in another order
             return rows_of_input(number, name, found.values(), prob)
-
-    def _most_kept(self, number: int) -> float:
-        """How large whole explanations of an input may be to be saved, in bytes."""
-        keep, domain = self.job.settings["keep"], registry.get("domains", self.explainer.domain)
-        if keep is not None or domain is None:
-            return math.inf if keep else 0
-        if number < _KEPT:
-            return math.inf
-        shown = domain.picture not in ("intervals", "means")
-        return _KEPT_BYTES / number if shown and number < _KEPT_VIEWS else 0
 
     def explain_inputs(
         self, numbers: Sequence[int], pool: Executor | None = None, ahead: int = 0
@@ -175,8 +167,7 @@ class Worker:
             return [(number, self.rows(number, found)) for number, found in results]
 
         together = ahead or group_size(self.loop)
-        keeps = lambda error: isinstance(error, Exception)  # noqa: E731
-        ends = drive(sessions(), together=together, pool=pool, keeps=keeps)
+        ends = drive(sessions(), together=together, pool=pool, keep_errors=True)
         for found in chain(mapped(conclude, ends), [[]]):
             yield from found
             while unread:
@@ -209,14 +200,14 @@ def _compare_model(worker: Worker) -> None:
         size = float((first["mean"].abs() + 0.1 * first["prediction"].abs()).max())
         for row in good.drop_duplicates("input")[:_ASKED].itertuples():
             allowed = _NEAR * (0.1 * abs(row.prediction) + size) + 1e-9
-            ask = partial(_predict, worker, int(row.input), int(row.target))
+            ask = partial(_ask_again, worker, int(row.input), int(row.target))
             what = f"prediction for {row.name!r}"
             answers.append(_is_same(worker, what, np.array([row.prediction]), ask, allowed))
         if not certain and len(first):
             certain = True
             allowed = _NEAR * float(max(first["mean"].abs().max(), first["sd"].max()))
             allowed += _DIGITS * float(first["prediction"].abs().max())
-            ask = partial(_explain_again, worker, int(first["input"].iloc[0]))
+            ask = partial(_ask_again, worker, int(first["input"].iloc[0]))
             what = f"importances of {first['name'].iloc[0]!r}"
             answers.append(_is_same(worker, what, first["mean"].to_numpy(), ask, allowed))
     if answers and not any(answers):
@@ -228,11 +219,11 @@ def _compare_model(worker: Worker) -> None:
 
 
 def _is_same(
-    worker: Worker, what: str, before: Any, ask: Callable[[], Any], allowed: float
+    worker: Worker, what: str, before: FloatArray, ask: Callable[[], FloatArray], allowed: float
 ) -> bool:
     """Refuse a model that returns other numbers, unless it is random; False if it fails."""
 
-    def same(one: Any, other: Any) -> bool:
+    def same(one: FloatArray, other: FloatArray) -> bool:
         return len(one) == len(other) and np.allclose(one, other, rtol=0, atol=allowed)
 
     found = _attempt(ask)
@@ -248,24 +239,20 @@ def _is_same(
     return True
 
 
-def _in_words(numbers: Any) -> str:
+def _in_words(numbers: FloatArray) -> str:
     return ", ".join(f"{number:.4g}" for number in numbers[:3]) or "no such output"
 
 
-def _predict(worker: Worker, number: int, target: int) -> Any:
-    """The score of an input, (1,); empty if there is no such output."""
+def _ask_again(worker: Worker, number: int, target: int | None = None) -> FloatArray:
+    """The importances of an input, or its score for a target, (1,): empty without such a target."""
     session = worker.begin(number)
-    scores = score_of_input(session.settings, session.subject)
-    return np.asarray(scores)[target : target + 1]
-
-
-def _explain_again(worker: Worker, number: int) -> Any:
-    session = worker.begin(number)
+    if target is not None:
+        return score_of_input(session.settings, session.subject)[target : target + 1]
     run(session, progress=False)
     return np.concatenate([found.posterior.mean for found in explanations(session).values()])
 
 
-def _attempt(call: Callable[..., Any], *args: Any) -> Any:
+def _attempt(call: Callable[..., T], *args: object) -> T | Exception:
     try:
         return call(*args)
     except Exception as error:
@@ -275,7 +262,7 @@ def _attempt(call: Callable[..., Any], *args: Any) -> Any:
 # The explainer of a run
 
 
-def make_explainer(given: Any) -> BaseExplainer:
+def make_explainer(given: object) -> BaseExplainer:
     """The explainer itself, or what a function that creates one returns."""
     made = given() if callable(given) and not isinstance(given, BaseExplainer) else given
     if not isinstance(made, BaseExplainer):
@@ -286,26 +273,25 @@ def make_explainer(given: Any) -> BaseExplainer:
     return made
 
 
-def on_gpu(explainer: Any) -> bool:
+def on_gpu(explainer: object) -> bool:
     """Whether the model of an explainer runs on a GPU; False if it is not created yet."""
-    if not isinstance(explainer, BaseExplainer):
-        return False
-    return bool(getattr(explainer.loop.model, "on_gpu", False))
+    model = explainer.loop.model if isinstance(explainer, BaseExplainer) else None
+    return bool(getattr(model, "on_gpu", False))
 
 
-def explainer_settings(explainer: Any) -> dict[str, str]:
-    """The settings of an explainer that decide its results, except its model, as strings."""
+def about_explainer(explainer: BaseExplainer) -> Settings:
+    """The settings of an explainer that decide its results, as strings, and its model's name."""
     calls = explainer.loop.calls
     found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
     if calls.max_calls is not None:
         found["max_calls"] = str(calls.max_calls)
-    names = (entry.name for entry in fields(explainer) if entry.init)
-    return found | {
-        name: setting_text(getattr(explainer, name)) for name in names if name not in _LEFT_OUT
-    }
+    for name in (entry.name for entry in fields(explainer) if entry.init):
+        if name not in _LEFT_OUT:
+            found[name] = setting_text(getattr(explainer, name))
+    return {"explainer": found, "model": model_name(explainer.model, calls.cache)}
 
 
-def setting_text(value: Any) -> str:
+def setting_text(value: object) -> str:
     """A setting as a short string that is the same in every process, with a digest of its content.
 
     The digest has the code of functions. If the content cannot be read, there is none.

@@ -19,7 +19,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,12 +29,11 @@ from typing import Any, Literal
 
 from eblime._checks import check_choice, check_count, check_number
 from eblime._threads import available_cores, free_memory, limit_threads
-from eblime.batch.folder import Rows, count_failures, part_numbers, rows_of_input
-from eblime.batch.worker import Job, Worker, on_gpu
+from eblime.batch.folder import Rows, Settings, part_numbers, rows_of_input
+from eblime.batch.worker import Done, Job, Worker, on_gpu
 from eblime.explainers.base import BaseExplainer
 
 Count = int | Literal["auto"]
-Done = tuple[int, Rows, Mapping[str, Any]]  # a part, its rows, and `Worker.about`
 TRIES = 3  # deaths of workers that were starting
 GROWTH = 1 << 30  # bytes that a worker may grow after its first task before it is replaced
 _LOOK = 0.5  # seconds between checks for workers that are late
@@ -99,11 +98,14 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
     else:
         count = workers.count if workers.count != "auto" else _worker_count(job, len(parts))
         if not parts or (count == 1 and workers.timeout is None):
-            worker = Worker.start(job)
-            yield from ((part, rows, worker.about) for part, rows in worker.do_parts(parts))
-            return
+            return Worker.start(job).do_parts(parts)
         start = partial(_Process, _pack(job, pickle.dumps), max(1, available_cores() // count))
     lanes = [_Lane(job, start, workers.timeout) for _ in range(max(1, min(count, len(parts))))]
+    return _do_in_lanes(lanes, parts)
+
+
+def _do_in_lanes(lanes: Sequence[_Lane], parts: Sequence[int]) -> Generator[Done]:
+    """Do parts in as many threads as lanes, each of which waits for a worker."""
     idle, waiting = [*lanes], [*parts]
 
     def do_part(part: int) -> Done:
@@ -158,7 +160,7 @@ class _Lane:
         self._alone = False  # set if parts need longer than the timeout, though no input does
         self._worker: Handle | None = None
         self._closed = False
-        self.about: Mapping[str, Any] = {}
+        self.about: Settings = {}
         self._memory = 0  # bytes held after the first task
 
     def do_part(self, part: int) -> Rows:
@@ -180,9 +182,9 @@ class _Lane:
             except TimeoutError:
                 limit = f"the timeout of {self._timeout:g} s"
                 failure = TimeoutError(f"This input was not explained within {limit}.")
-            name = self._job.name(number)
-            rows += rows_of_input(number, name, failure, self._job.settings["prob"])
-        self._alone = self._alone or (late and not count_failures(rows))
+            name, prob = self._job.inputs.name(number), self._job.settings["prob"]
+            rows += rows_of_input(number, name, failure, prob)
+        self._alone = self._alone or (late and not any("error" in row for row in rows))
         return rows
 
     def _ask(self, *task: int) -> Rows:
@@ -240,7 +242,7 @@ class _Server:
     def __init__(self, path: Sequence[str] = ()) -> None:
         sys.path += [entry for entry in path if entry not in sys.path]  # of the calling process
 
-    def begin(self, packed: bytes, threads: int) -> Mapping[str, Any]:
+    def begin(self, packed: bytes, threads: int) -> Settings:
         """Create the explainer; returns what is known of it."""
         limit_threads(threads)
         try:
@@ -254,7 +256,7 @@ class _Server:
     def do(self, part: int, number: int | None = None) -> tuple[Rows, int]:
         """The rows of a part, or of one of its inputs, and the bytes held."""
         if number is None:
-            [(_, rows)] = self._worker.do_parts([part])
+            [(_, rows, _)] = self._worker.do_parts([part])
         else:
             [(_, rows)] = self._worker.explain_inputs([number])
         return rows, _memory_held()

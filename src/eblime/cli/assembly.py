@@ -6,8 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ def make_explainer(
     given = {name: value for name, value in values.items() if value is not None}
     method = values["method"]
     if "index" in given:
-        made = registry.find("methods", method)()
+        made: Any = registry.find("methods", method)()
         if not hasattr(made, "index"):
             raise ValueError(f"--index needs --method quadrature; got --method {method}.")
         method = replace(made, index=given["index"])
@@ -170,27 +169,34 @@ def _read_onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
         raise ValueError(
             f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
         )
-    scaling = _SCALINGS[normalise]
-    return model if scaling is None else replace(model, preprocess=partial(_standardise, *scaling))
+    return replace(model, preprocess=_SCALINGS[normalise])
 
 
-def _standardise(mean: Any, sd: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
+@dataclass(frozen=True, slots=True)
+class Scaling:
     """Pixels minus a mean, divided by a scale: one for all, or one for each of three colours."""
-    if np.ndim(mean):
-        if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
-            raise ValueError(
-                f"--normalise imagenet needs photos with three channels; got shape {images.shape}."
-            )
-        shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
-        mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in (mean, sd))
-    return np.asarray((images - mean) / sd)
+
+    mean: float | tuple[float, ...]
+    sd: float | tuple[float, ...]
+
+    def __call__(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Scale a batch."""
+        shape: tuple[int, ...] = ()
+        if np.ndim(self.mean):
+            if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
+                raise ValueError(
+                    f"--normalise imagenet needs photos with three channels; got {images.shape}."
+                )
+            shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
+        mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in (self.mean, self.sd))
+        return np.asarray((images - mean) / sd)
 
 
-_SCALINGS = {  # mean and sd of the pixels
+_SCALINGS = {
     "unit": None,
-    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    "symmetric": (0.5, 0.5),
-    "bytes": (0.0, 1 / 255),
+    "imagenet": Scaling((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "symmetric": Scaling(0.5, 0.5),
+    "bytes": Scaling(0.0, 1 / 255),
 }
 NORMALISATIONS = tuple(_SCALINGS)
 

@@ -195,7 +195,7 @@ def _check_stored(about: Any, folder: str) -> None:
 def _full_name(name: str, value: str) -> str:
     """A file or address of an option as a manifest has it; a Python name as it is."""
     if name == "inputs":
-        return Location.of(value).address
+        return str(Location.of(value))
     is_path = name != "model" or Path(value).is_file()
     return str(Path(value).resolve()) if is_path else value
 
@@ -207,7 +207,7 @@ def _digest(path: str) -> str | None:
         from eblime.batch.inputs import find_files
 
         return find_files(place, ("",)).fingerprint
-    return place.sha256().hexdigest() if place.kind() == "file" else None
+    return place.sha256().hex() if place.kind() == "file" else None
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
@@ -306,7 +306,7 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         run = run.pool()
     say(f"The run is in {run.location if values['pool'] else folder}.")
     page = run.location / "report.html"
-    overview(run, page.address)
+    overview(run, str(page))
     say(f"Look at {page}.")
     if failed:
         sys.exit(_SOME_FAILED)

@@ -16,7 +16,6 @@ import click
 from eblime import registry
 from eblime._checks import check_level
 from eblime._files import write_whole
-from eblime.batch.location import Location
 from eblime.cli.options import (
     ANSWERS,
     ASKING,
@@ -62,7 +61,7 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
     items = [Item(*item) for item in read(given, model, own_values(command, values))]
     explain = _explaining(make_explainer(domain, command, model(), values, given), command, values)
     folder = values["out"]
-    Location.of(folder).make()
+    folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     pages: list[Path] = []
     # no two names of result files are the same, and none overwrites an input

@@ -327,6 +327,12 @@ TABULAR = Command(
             default=100,
             minimum=1,
         ),
+        Option(
+            "link",
+            "Explain the log-odds of probabilities.",
+            default="identity",
+            choices=("identity", "logit"),
+        ),
     ],
 )
 

@@ -21,7 +21,6 @@ import numpy as np
 from eblime._checks import check_level
 from eblime._files import write_whole
 from eblime._text import printable
-from eblime.batch.location import Location
 from eblime.cli.options import JSON, OPEN, OUT, PROB, TOP, OptionCommand
 from eblime.domains.record import Option
 
@@ -61,7 +60,7 @@ def write_all(
     """Write NAME.eblime, NAME.json, NAME.png and NAME.html; returns their paths in this order."""
     from eblime.plot.poster import poster
 
-    Location.of(folder).make()
+    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}{suffix}" for suffix in (".eblime", ".json", ".png", ".html")]
     k = min(top, explanation.scene.n_features)
     explanation.save(paths[0])

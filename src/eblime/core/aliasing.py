@@ -20,13 +20,13 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.pairs import Pairs
+from eblime.core.population import MOST_POPULATION, are_distinct
 
 _ROWS = 256  # masks whose inner products with all others are taken
 _LEAST_PAIRS = 8
 _SHARE, _TRUST = 0.7, 10.0  # prior share of interactions of two features, and its information
 _SHARES = (0.05, 0.98)  # bounds of that share
 _LEAST_LEFT = 0.5  # of all pairs; with fewer, the masks that are left decide (`core/population`)
-MOST_POPULATION = 25  # features up to which asking many of all masks matters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +69,13 @@ def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
     if left < _LEAST_LEFT:
         return None
     second = (product**2 - p) / (p * (p - 1))
-    before, now, means = product / p, second, np.zeros(9)  # means of the polynomials, by degree
-    for d in range(2, min(8, p) + 1):
-        means[d] = float(now.sum()) / len(rows) / left
+    values = np.arange(-p, p + 1)  # of an inner product
+    counts = np.bincount(product.astype(np.intp).ravel() + p, minlength=2 * p + 1)
+    before, now, means = values / p, (values**2 - p) / (p * (p - 1)), np.zeros(9)
+    for d in range(2, min(8, p) + 1):  # means of the polynomials, by degree
+        means[d] = float(counts @ now) / len(rows) / left
         if d < p:
-            before, now = now, (product * now - d * before) / (p - d)
+            before, now = now, (values * now - d * before) / (p - d)
     orders = np.array([3, 5, 7])
     ratios = (orders * means[orders - 1] + np.maximum(p - orders, 0) * means[orders + 1]) / p
     return Aliasing(ratios=np.where(orders <= p, ratios, 0.0), second=second, rows=rows)
-
-
-def are_distinct(masks: FloatArray) -> bool:
-    """Whether no mask of zeros and ones, (n, p) with p at most 50, occurs twice."""
-    numbers = masks @ 2.0 ** np.arange(masks.shape[1])
-    return len(np.unique(numbers)) == len(masks)

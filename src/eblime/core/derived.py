@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
+from eblime.core.fit_quality import DECIDED, hc_factors
 from eblime.core.laws import Draws, DrawsLaw, NormalMixture, PointMass
-from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum, centred_rows
 from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, point_density
@@ -22,23 +22,9 @@ from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, poin
 if TYPE_CHECKING:
     from eblime.protocols import Law
 
-DECIDED = 0.1  # of a row: below this the row's own score decides its prediction
-
-
-def hc_factors(free: FloatArray) -> FloatArray:
-    """What corrects a residual for the share of it, `1 - free`, that its own score removed.
-
-    One over the root (HC2), so that its square is not biased; one over the share (HC3) where the
-    score nearly decides its own prediction.
-    """
-    return np.where(free < DECIDED, 1 / free, 1 / np.sqrt(free))
-
 
 def noise_factors(
-    spectrum: Spectrum,
-    response: Response,
-    mixture: Mixture,
-    groups: IntArray,
+    spectrum: Spectrum, response: Response, mixture: Mixture, groups: IntArray
 ) -> FloatArray:
     """How much wider the law of each importance must be to allow for unequal noise, (p,), >= 1.
 
@@ -78,21 +64,6 @@ def noise_factors(
     model = sigma2 * (basis**2 @ shrink + unreached)
     prior = sigma2 * (lam * (basis**2 @ shrink**2) + unreached)
     return np.asarray(np.sqrt(np.maximum((noise + prior) / model, 1.0)))
-
-
-def local_noise_factors(law: LocalMixture, squares: FloatArray) -> FloatArray:
-    """`noise_factors` of a law with a scale for each feature, (p,).
-
-    `squares`, (p, p), are `sum_g s_g s_g'`.
-    """
-    evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
-    shrink = 1 / (evidence.d + lam)
-    scaled = scales[:, None] * law.basis
-    solve = (scaled * shrink) @ scaled.T
-    noise = np.einsum("ij,ij->i", solve @ squares, solve)
-    sigma2 = float(evidence.q(np.array([lam]))[0]) / evidence.df
-    model, prior = scaled**2 @ shrink, lam * (scaled**2 @ shrink**2)
-    return np.asarray(np.sqrt(np.maximum((noise / sigma2 + prior) / model, 1.0)))
 
 
 def select_features(law: Law, features: IntArray) -> Law:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from eblime.core.pairs import Pairs
 
 ROUNDING = 4 * float(np.finfo(float).eps)  # relative range at which scores count as equal
+DECIDED = 0.1  # of a row: below this the row's own score decides its prediction
 _GROUPS = 300  # of values of a fine grid of lambda, that stand for the grid
 _MET = 1e-10  # share of a row that counts as met by the masks alone
 
@@ -193,6 +194,15 @@ def leave_one_out(
         chances = _chances(law, x, chances, fall, volume, size[:, None])
     _reflect(missed, first, second)
     return np.asarray((chances * missed).sum(axis=1) / root)
+
+
+def hc_factors(free: FloatArray) -> FloatArray:
+    """What corrects a residual for the share of it, `1 - free`, that its own score removed.
+
+    One over the root (HC2), so that its square is not biased; one over the share (HC3) where the
+    score nearly decides its own prediction.
+    """
+    return np.where(free < DECIDED, 1 / free, 1 / np.sqrt(free))
 
 
 def without_each(

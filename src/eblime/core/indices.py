@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,18 @@ from scipy.special import gammaln
 
 from eblime._types import BoolArray, FloatArray, IntArray
 
+Complex = NDArray[np.float64 | np.complex128]
+
 _LOSS = 1e3  # factor by which a circle of nodes may enlarge rounding errors
 
 
 class Node(NamedTuple):
     """One term of an index; the numbers may be complex."""
 
-    mass: Any  # the two probabilities of a feature, shown and hidden, added
-    sign: Any  # and subtracted
-    difference: Any  # weight of the difference
-    level: Any  # weight of the level
+    mass: complex  # the two probabilities of a feature, shown and hidden, added
+    sign: complex  # and subtracted
+    difference: complex  # weight of the difference
+    level: complex  # weight of the level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,19 +44,19 @@ class Index:
     Both may be complex, in conjugate pairs of nodes, and need not add up to one.
     """
 
-    shown: NDArray[Any]  # (K,)
-    hidden: NDArray[Any]  # (K,)
-    differences: NDArray[Any]  # (K,)
-    levels: NDArray[Any] | None = None  # (K,)
+    shown: Complex  # (K,)
+    hidden: Complex  # (K,)
+    differences: Complex  # (K,)
+    levels: Complex | None = None  # (K,)
     order: int = 1  # 1: single features; 2: interactions of pairs
 
     @property
-    def masses(self) -> NDArray[Any]:
+    def masses(self) -> Complex:
         """`shown + hidden`, (K,)."""
         return np.asarray(self.shown + self.hidden)
 
     @property
-    def signs(self) -> NDArray[Any]:
+    def signs(self) -> Complex:
         """`shown - hidden`, (K,): the mean sign of a feature where the mass is one."""
         return np.asarray(self.shown - self.hidden)
 

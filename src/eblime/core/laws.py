@@ -13,12 +13,7 @@ from scipy import special
 
 from eblime._checks import as_floats, as_generator, check_count, check_prob
 from eblime._types import FloatArray, RNGLike
-from eblime.core.student import (
-    StudentLaw,
-    StudentMixture,
-    broadcast_rows,
-    point_density,
-)
+from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, point_density
 
 if TYPE_CHECKING:
     from eblime.protocols import Law

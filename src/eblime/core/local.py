@@ -166,6 +166,20 @@ class LocalMixture(StudentLaw):
         moved = replace(alone, loc=loc, scale=factors * alone.scale)
         return replace(self, alone=moved, mean=self.mean + shift)
 
+    def noise_factors(self, squares: FloatArray) -> FloatArray:
+        """How much wider each law must be to allow for unequal noise; see `core/derived.py`.
+
+        `squares`, (p, p), are `sum_g s_g s_g'`.
+        """
+        evidence, lam = self.evidence, np.exp(self.log_lambda)
+        shrink = 1 / (evidence.d + lam)
+        scaled = np.exp(-self.fitted / 2)[:, None] * self.basis
+        solve = (scaled * shrink) @ scaled.T
+        noise = np.einsum("ij,ij->i", solve @ squares, solve)
+        sigma2 = float(evidence.q(np.array([lam]))[0]) / evidence.df
+        model, prior = scaled**2 @ shrink, lam * (scaled**2 @ shrink**2)
+        return np.asarray(np.sqrt(np.maximum((noise / sigma2 + prior) / model, 1.0)))
+
     def copula(self) -> GaussianCopula:
         """The joint law in units of the scores' spread, which must not be zero.
 
@@ -180,9 +194,7 @@ class LocalMixture(StudentLaw):
         x = x[:: max(1, len(x) // 130)]
         z = special.ndtri(np.clip(law.cdf(law.unit * x), 1e-16, 1 - 1e-16))
         return GaussianCopula(
-            x=x,
-            z=np.maximum.accumulate(z, axis=0),
-            correlation=self.base.correlation,
+            x=x, z=np.maximum.accumulate(z, axis=0), correlation=self.base.correlation
         )
 
 
@@ -216,11 +228,6 @@ class Level:
         turned = self.basis.transpose(0, 2, 1)
         gram = (self.basis * self.d[:, None]) @ turned
         return gram, ((self.k * np.sqrt(self.d))[:, None] @ turned)[:, 0]
-
-    def few_lambdas(self, n: int, scale: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Values of log(lambda) that stand for its law, their chances and Q, each (B, n)."""
-        null = self.d.shape[1] < self.basis.shape[1]
-        return few_lambdas(self.d, self.k, self.floor, self.df, n=n, scale=scale, null=null)
 
 
 Rescale = Callable[[FloatArray], Level]  # from log precisions (B, p) to the regressions there
@@ -277,16 +284,20 @@ class Conditionals:
         return f, q, log_evidence
 
 
-def conditionals(level: Level, x: FloatArray, chances: FloatArray, q: FloatArray) -> Conditionals:
-    """What `release` needs, at values of log(lambda), (B, L).
+def conditionals(level: Level, n: int, scale: float) -> Conditionals:
+    """What `release` needs, at n values of log(lambda) that stand for its law.
 
     `1 - lambda M_jj` is summed by itself: where the data say little, the difference would keep no
     digits.
     """
-    d, turned, lambdas = level.d[:, None], level.basis.transpose(0, 2, 1), np.exp(x)[..., None]
+    turned, null = level.basis.transpose(0, 2, 1), level.d.shape[1] < level.basis.shape[1]
+    x, chances, q = few_lambdas(
+        level.d, level.k, level.floor, level.df, n=n, scale=scale, null=null
+    )
+    d, lambdas = level.d[:, None], np.exp(x)[..., None]
     shrink, power = 1 / (d + lambdas), turned**2  # (B, L, r), (B, r, p)
     spread, reach = shrink @ power, (d * shrink) @ power
-    if turned.shape[1] < turned.shape[2]:
+    if null:
         left = 1 - power.sum(axis=1, keepdims=True)
         spread += np.where(left > 1e-12, left, 0.0) / lambdas
     b = ((np.sqrt(level.d) * level.k)[:, None] * shrink) @ turned
@@ -330,14 +341,13 @@ def fit_local(at: Rescale, units: FloatArray, p: int, *, scale: float) -> list[L
     fitted = target = np.zeros((len(units), p))
     for _ in range(_ROUNDS):
         level = at(fitted)
-        found = conditionals(level, *level.few_lambdas(_count(p, _IN_ROUND), scale))
+        found = conditionals(level, _count(p, _IN_ROUND), scale)
         target = _mean_log_precisions(found, fitted, level.df)
         fitted = np.clip(fitted + _STEP * (target - fitted), -20.0, 20.0)
     level = at(fitted)
-    x, chances, q = level.few_lambdas(_count(p, _AT_END), scale)
-    log_lambda = (chances * x).sum(axis=1)
+    found = conditionals(level, _count(p, _AT_END), scale)
+    log_lambda = (found.chance * found.x)[..., 0].sum(axis=1)
     centre = np.round(log_lambda[:, None] + target - fitted)
-    found = conditionals(level, x, chances, q)
     weights, loc, spread = _marginals(found, fitted, centre, level.df)
     scales = np.exp(-fitted / 2)[:, None]
     loc, spread = loc * scales, spread * scales

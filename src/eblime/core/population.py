@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from eblime._types import FloatArray
-from eblime.core.aliasing import MOST_POPULATION, are_distinct
 from eblime.core.indices import log_subsets
 
+MOST_POPULATION = 25  # features up to which asking many of all masks matters
 _LEAST_SHARE = 0.002  # of all masks: with fewer, the intervals move by less than one in a thousand
 
 
@@ -53,6 +53,18 @@ class Population:
         noise = sigma2 * np.linalg.solve(self.whole, solved.T)
         variances = np.einsum("ij,ij->i", solved @ spread, solved) + np.diag(noise)
         return (pulled + solved @ beta)[flat:], np.maximum(variances[flat:], 0.0)
+
+
+def are_distinct(masks: FloatArray) -> bool:
+    """Whether no mask of zeros and ones, (n, p) with p at most 50, occurs twice."""
+    numbers = masks @ 2.0 ** np.arange(masks.shape[1])
+    return len(np.unique(numbers)) == len(masks)
+
+
+def is_exhaustive(masks: FloatArray) -> bool:
+    """Whether the masks are all 2^p masks, each once."""
+    n, p = masks.shape
+    return n == 2**p and bool(np.isin(masks, (0, 1)).all()) and are_distinct(masks)
 
 
 def find_population(masks: FloatArray, weights: FloatArray, *, flat: bool) -> Population | None:

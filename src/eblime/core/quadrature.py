@@ -84,10 +84,7 @@ class Function:
 
     @classmethod
     def fit(
-        cls,
-        table: Table,
-        rounds: Sequence[tuple[Table, Table]] = (),
-        twins: IntArray | None = None,
+        cls, table: Table, rounds: Sequence[tuple[Table, Table]] = (), twins: IntArray | None = None
     ) -> Function:
         """Fit the prior's parameters, and draw from a normal law around them.
 

@@ -160,7 +160,7 @@ def reflection(spectrum: Spectrum, values: FloatArray) -> tuple[FloatArray, Floa
     return axis, np.asarray((axis @ values) / axis[spectrum.heaviest])
 
 
-def design_effect(spectrum: Spectrum, sampling: FloatArray | None) -> float:
+def design_effect(spectrum: Spectrum, sampling: FloatArray) -> float:
     """How many unevenly drawn masks are worth one evenly drawn mask, at least 1.
 
     A weight that corrects for uneven draws, (N,), says how often a mask stands for others, not how
@@ -168,8 +168,6 @@ def design_effect(spectrum: Spectrum, sampling: FloatArray | None) -> float:
     is `sigma^2 A^-1 (sum k u^2 x x') A^-1` with `A = sum k u x x'`, which is larger than the
     `sigma^2 A^-1` of a regression by about `sum k u^2 |x|^2 / sum k u |x|^2`.
     """
-    if sampling is None:
-        return 1.0
     energy = np.sum(centred_rows(spectrum, spectrum.masks) ** 2, axis=1)
     if not energy.any():
         return 1.0

@@ -16,10 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 from scipy.linalg import lapack, solve_triangular
 
@@ -95,7 +93,7 @@ class Walsh:
         odd, even = float(part.odd), self.even * part.even
         return (even + odd) / 2, (even - odd) / 2
 
-    def _others(self, node: Node, t: FloatArray) -> NDArray[Any]:
+    def _others(self, node: Node, t: FloatArray) -> np.ndarray:
         """The product over the other features of `mass + sign rho_i t_i`, for each one, (n, p)."""
         factors = node.mass + node.sign * (self.rho * t)
         return np.asarray(factors.prod(axis=1)[:, None] / factors)
@@ -359,11 +357,7 @@ def fit_parameters(
         jac=True,
         method="L-BFGS-B",
         bounds=[(-6.0, 6.0)] * len(prior.mean),
-        options={
-            "maxiter": 100,
-            "ftol": 1e-7,
-            "gtol": 1e-3 * float(np.sqrt(len(parts[0].scores))),
-        },
+        options={"maxiter": 100, "ftol": 1e-7, "gtol": 1e-3 * float(np.sqrt(len(parts[0].scores)))},
     )
     return Parameters(vector=prior.mean + root @ found.x, split=split)
 

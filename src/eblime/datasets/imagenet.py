@@ -67,7 +67,7 @@ def efficientnet_lite0(device: str = "auto") -> TorchModel:
     network.load_state_dict(torch.load(weights, weights_only=True))
     network.config = SimpleNamespace(id2label=dict(enumerate(class_names())))
 
-    def preprocess(images: Any) -> Any:
+    def preprocess(images: object) -> Any:
         """Scale images in [0, 1] to the network's input: 224 x 224 pixels, about -1 to 1."""
         small = torch.nn.functional.interpolate(images, size=(224, 224), mode="area")
         return (small * 255 - 127) / 128

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -56,7 +55,7 @@ def sample_scans() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     return few["images"], few["defects"]
 
 
-def _read_asset(name: str) -> dict[str, NDArray[Any]]:
+def _read_asset(name: str) -> dict[str, np.ndarray]:
     """The arrays in a file of the package."""
     path = resources.files("eblime.datasets").joinpath("assets", name)
     with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
@@ -75,7 +74,7 @@ class ScanNetwork:
     head: Floats  # (classes, channels)
     head_bias: Floats  # (classes,)
 
-    def __call__(self, batch: NDArray[Any]) -> NDArray[np.float64]:
+    def __call__(self, batch: np.ndarray) -> NDArray[np.float64]:
         """Probabilities of a batch (n, H, W) of bytes, or of floats in [0, 1].
 
         Of a batch (n, H, W, 3), as the command line reads photos, the mean of the colours is used.

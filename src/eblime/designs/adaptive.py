@@ -13,12 +13,7 @@ from eblime.answers import Answers
 from eblime.core.indices import Index
 from eblime.core.quadrature import Table, read_table, root_of_part
 from eblime.core.walsh import Parameters, Part, fit_parameters
-from eblime.designs.masks import (
-    MOST_EXHAUSTIVE,
-    distinct_pairs,
-    exhaustive,
-    fresh_pairs,
-)
+from eblime.designs.masks import MOST_EXHAUSTIVE, distinct_pairs, exhaustive, fresh_pairs
 from eblime.methods.quadrature import MOST_MASKS, Quadrature
 from eblime.protocols import Method
 

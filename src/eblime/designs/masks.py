@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 from math import comb
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +92,7 @@ def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     return proposal(rng, n_masks, p, _pairs_of_every_size)
 
 
-def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
+def exhaustive(rng: object, n_masks: object, p: int) -> FloatArray:  # noqa: ARG001
     """All 2^p masks, whatever `n_masks` is: the importances are exact.
 
     Row k shows feature j where bit j of k is set; the last row is the input.
@@ -147,17 +147,11 @@ sizes.all_masks = _all_by_size  # type: ignore[attr-defined]
 sizes.law = "each number of hidden features counting the same"  # type: ignore[attr-defined]
 
 
-def is_exhaustive(masks: FloatArray) -> bool:
-    """Whether the masks are all 2^p masks, each once."""
-    n, p = masks.shape
-    if p > MOST_EXHAUSTIVE or n != 2**p or not np.isin(masks, (0, 1)).all():
-        return False
-    return bool(len(np.unique(masks @ 2.0 ** np.arange(p))) == n)
-
-
 # (rng, number of pairs, p) -> one mask of each pair, (m, p), and the logarithm of the number of
 # pairs there are for each expected one, (m,)
-Choose = Callable[[np.random.Generator, int, int], tuple[NDArray[Any], FloatArray]]
+Drawn = TypeVar("Drawn", FloatArray, BoolArray)
+Chosen = NDArray[np.float64 | np.bool_]  # masks, one of each pair
+Choose = Callable[[np.random.Generator, int, int], tuple[Chosen, FloatArray]]
 _TRIES = 100  # draws of masks, until different ones are rare
 _DENSE = 4  # with fewer candidates than this for each pair wanted, all candidates are listed
 
@@ -200,7 +194,7 @@ def _one_pass(
     return masks, weights
 
 
-def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[NDArray[Any], FloatArray]:
+def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[Chosen, FloatArray]:
     """Pairs that are all equally likely, the ends excluded."""
     total = 2 ** (p - 1) - 1
     ratio = np.full(m, (p - 1) * np.log(2) + np.log1p(-(2.0 ** (1 - p))) - np.log(m))
@@ -216,9 +210,7 @@ def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[NDArray[Any], F
     return distinct_pairs(draw, m, p), ratio
 
 
-def _pairs_of_every_size(
-    rng: np.random.Generator, m: int, p: int
-) -> tuple[NDArray[Any], FloatArray]:
+def _pairs_of_every_size(rng: np.random.Generator, m: int, p: int) -> tuple[Chosen, FloatArray]:
     """The number of shown features evenly, then a pair with that number, all equally likely."""
     size = np.arange(1, p // 2 + 1)
     log_pairs, shares = log_subsets(p)[size], np.full(len(size), 2.0)
@@ -240,27 +232,27 @@ def pool_of_pairs(rng: np.random.Generator, m: int, p: int) -> FloatArray:
     if p <= 60 and 2 ** (p - 1) <= m:
         rest = (np.arange(2 ** (p - 1))[:, None] >> np.arange(p - 1)) & 1
         return np.column_stack([np.ones(len(rest)), rest])
-    return distinct_pairs(lambda n: rng.integers(0, 2, size=(n, p)) == 1, m, p).astype(np.float64)
+    found = distinct_pairs(lambda n: rng.integers(0, 2, size=(n, p)) == 1, m, p)
+    return np.asarray(found, dtype=np.float64)
 
 
-def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> NDArray[Any]:
+def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> BoolArray:
     """One mask of each of `count` different pairs in which one mask shows `size` features."""
     half = 2 * size == p
     total = comb(p, size) // (2 if half else 1)
     if total <= _DENSE * count:
         shown = list(combinations(range(1, p), size - 1)) if half else combinations(range(p), size)
-        every = np.zeros((total, p))
+        every = np.zeros((total, p), dtype=bool)
         for row, subset in zip(every, shown, strict=True):
-            row[list(subset)] = 1
-        every[:, 0] = np.maximum(every[:, 0], float(half))
+            row[list(subset)] = True
+        every[:, 0] |= half
         return every[rng.permutation(total)[:count]]
-
     return distinct_pairs(lambda n: masks_of_sizes(rng, np.full(n, size), p) > 0.5, count, p)
 
 
 def distinct_pairs(
-    draw: Callable[[int], NDArray[Any]], count: int, p: int, *, known: FloatArray | None = None
-) -> NDArray[Any]:
+    draw: Callable[[int], Drawn], count: int, p: int, *, known: FloatArray | None = None
+) -> Drawn:
     """Masks of different pairs that are not known, drawn until there are enough or few are left."""
     before = np.empty((0, p)) if known is None else known
     found = draw(0)
@@ -272,7 +264,7 @@ def distinct_pairs(
     return found[:count]
 
 
-def fresh_pairs(masks: NDArray[Any], known: FloatArray) -> NDArray[Any]:
+def fresh_pairs(masks: Drawn, known: FloatArray) -> Drawn:
     """Those of the masks whose pair is not known, the first of each pair."""
     every = np.concatenate([known, masks])
     same = every == every[:, :1]  # for both masks of a pair

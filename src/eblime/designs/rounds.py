@@ -6,7 +6,6 @@ rule can end the questions early.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers, Proposal
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.protocols import Design, Kernel, MaskDesign, Method
+from eblime.stopping.rule import next_total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def one_shot(masks: MaskDesign, n_masks: int) -> Design:
     return OneShot(masks=masks, n_masks=n_masks)
 
 
-def check_design(design: Any, method: Method | None = None) -> None:
+def check_design(design: object, method: Method | None = None) -> None:
     """Refuse an object that is not a design, or not one for the method, before reading inputs."""
     if isinstance(design, str):
         found = _found(design)
@@ -70,7 +70,7 @@ def check_design(design: Any, method: Method | None = None) -> None:
 
 
 def as_design(
-    design: Any,
+    design: object,
     n_masks: int,
     p: int,
     *,
@@ -104,13 +104,12 @@ def as_design(
     return OneShot(masks=found, n_masks=n_masks)
 
 
-def _for_method(design: Any, method: Method | None) -> Any:
+def _for_method(design: object, method: Method | None) -> Any:
     """The design, made for the method where it is one that chooses masks for a method."""
     adapt = getattr(design, "for_method", None)
     return design if method is None or adapt is None else adapt(method)
 
 
-NextTotal = Callable[[int, int], int]  # masks so far, least in the first round -> masks then
 _PER_FEATURE = 3  # masks per feature in the first round, at least
 
 
@@ -121,14 +120,13 @@ class Growing:
     plan: FloatArray | Proposal | None  # None: inputs are drawn by the domain's own law
     n_masks: int  # of the whole plan
     least: int  # masks in the first round, at least
-    next_total: NextTotal
     most: int | None = None  # masks that the method takes, unless they are all masks
     complete: bool = False  # whether the plan is all masks
 
     def next(self, rng: np.random.Generator, answers: Answers) -> Any:
         """The perturbed inputs of the next round; None once all are answered."""
         known = answers.n_masks
-        wanted = min(self.next_total(known, self.least), 3 * known // 2) if known else self.least
+        wanted = min(next_total(known, self.least), 3 * known // 2) if known else self.least
         total = min(self.n_masks, wanted)
         if self.most is not None and total > self.most:
             total = self.n_masks if self.complete else self.most
@@ -139,12 +137,11 @@ class Growing:
 
 def in_rounds(
     rng: np.random.Generator,
-    design: Any,
+    design: object,
     max_masks: int,
     p: int,
     *,
     exact: bool,
-    next_total: NextTotal,
     method: Method | None = None,
     kernel: str | Kernel | None = None,
 ) -> Design:
@@ -179,24 +176,23 @@ def in_rounds(
         plan=plan,
         n_masks=count,
         least=least,
-        next_total=next_total,
         most=getattr(method, "most_masks", None),
         complete=plan is not None and count == 2**p,
     )
 
 
-def first_look(design: Any, p: int) -> int | None:
+def first_look(design: object, p: int) -> int | None:
     """How many masks a stop rule first looks at, where the design says it; None is the usual."""
-    found: int | None = getattr(_found(design), "first_look", lambda p: None)(p)
+    found: int | None = getattr(_found(design), "first_look", lambda _: None)(p)
     return found
 
 
-def _found(design: Any) -> Any:
+def _found(design: object) -> Any:
     """What a name stands for, or the design itself."""
     return registry.find("designs", design) if isinstance(design, str) else design
 
 
-def rows_of(wanted: Any, rows: slice | IntArray) -> Any:
+def rows_of(wanted: object, rows: slice | IntArray) -> Any:
     """Some of the masks that a design returned: an array, a list or a proposal."""
     if isinstance(wanted, Proposal):
         return Proposal(masks=wanted.masks[rows], sampling_weights=wanted.sampling_weights[rows])

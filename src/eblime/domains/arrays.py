@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from eblime import _field_checks as checks
@@ -21,9 +21,9 @@ from eblime._types import FloatArray
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
 _COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
-Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], Any]
+Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], ArrayLike]
 Labels = NDArray[np.intp]
-Segmentation = str | tuple[str, Mapping[str, Any]] | np.ndarray | Callable[..., object]
+Segmentation = str | tuple[str, Mapping[str, object]] | np.ndarray | Callable[..., object]
 
 
 # Reading
@@ -104,26 +104,16 @@ class Segmenter:
 
     kind: str  # "image"
     features: str  # "superpixels"
+    axes: int  # without channels
     sides: str  # "(H, W)"
     known: Mapping[str, Callable[..., Labels]]  # array in [0, 1] with channels last -> labels
     regular: str  # the algorithm in `known` that looks at the shape alone
     factor: Callable[[tuple[int, ...]], int]  # how far an array of these sides is reduced
 
-    @property
-    def axes(self) -> int:
-        """Number of axes without channels."""
-        return self.sides.count(",") + 1
-
     def check(self, segmentation: Segmentation, hide: Hide, channels: Channels) -> None:
         """Refuse settings that no array of this kind can have."""
         check_choice("channels", channels, ("auto", "first", "last"))
         check_cut(segmentation, hide, self.known, HIDES, self.sides, (self.axes,))
-
-    def read_numbers(self, values: object, also: str) -> np.ndarray:
-        """The checked numbers of an array; see `as_numbers`."""
-        sides = self.sides[1:-1]
-        shapes = f"({sides}), ({sides}, C) or (C, {sides})"
-        return as_numbers(self.kind, values, (self.axes, self.axes + 1), shapes, also)
 
     def read(
         self, numbers: np.ndarray, segmentation: Segmentation, hide: Hide, channels: Channels
@@ -188,7 +178,7 @@ def name_and_parameters(segmentation: Segmentation) -> tuple[Any, Mapping[str, A
 
 
 def check_cut(
-    segmentation: Any,
+    segmentation: Segmentation,
     hide: object,
     known: Mapping[str, Callable[..., object]],
     hides: Sequence[str],
@@ -272,17 +262,10 @@ def even_blocks(sides: Sequence[int], counts: Sequence[int]) -> Labels:
 
 def centres(labels: Labels) -> FloatArray:
     """The mean position of each feature along each axis, (axes, p)."""
-    features = range(int(labels.max()) + 1)
+    every, counts = labels.ravel(), np.bincount(labels.ravel())
     grids: Any = np.indices(labels.shape, sparse=True)
-    positions = (np.broadcast_to(grid, labels.shape) for grid in grids)
-    return np.array([ndimage.mean(each, labels, features) for each in positions])
-
-
-def run_algorithm(name: str, array: FloatArray, **settings: object) -> Labels:
-    """The labels that a segmentation of scikit-image finds."""
-    from skimage import segmentation
-
-    return np.asarray(getattr(segmentation, name)(array, **settings))
+    positions = (np.broadcast_to(grid, labels.shape).ravel() for grid in grids)
+    return np.array([np.bincount(every, weights=each) for each in positions]) / counts
 
 
 def slic(array: FloatArray, **params: object) -> Labels:
@@ -292,12 +275,14 @@ def slic(array: FloatArray, **params: object) -> Labels:
     grey and in three channels are converted. Other values stay between 0 and 1, and the compactness
     is scaled.
     """
-    settings = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
+    from skimage import segmentation
+
+    settings: Any = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
     array = three_channels(array) if array.ndim == 3 and array.shape[-1] == 1 else array
     if array.ndim > 3 or array.shape[-1] != 3:
         settings["compactness"] *= np.sqrt(array.shape[-1]) / 100
         settings.setdefault("convert2lab", False)
-    return run_algorithm("slic", array, start_label=0, channel_axis=-1, **settings)
+    return np.asarray(segmentation.slic(array, start_label=0, channel_axis=-1, **settings))
 
 
 def three_channels(image: np.ndarray) -> np.ndarray:
@@ -481,7 +466,7 @@ def are_labels(labels: np.ndarray, shape: tuple[int, ...]) -> bool:
     return bool(labels.max() < checks.MOST_FEATURES and np.bincount(labels.ravel()).all())
 
 
-RULES: Mapping[str, Callable[[Any], bool]] = {
+RULES: Mapping[str, Callable[[ArrayScene], bool]] = {
     "a channel axis if there is one more axis": lambda scene: (
         (scene.shown.ndim > scene.labels.ndim) == (scene.channel_axis is not None)
     ),

@@ -10,6 +10,7 @@ import numpy as np
 
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.domains.record import Domain
+from eblime.protocols import Scene
 
 
 class Drawn:
@@ -21,17 +22,17 @@ class Drawn:
     """
 
     def __init__(
-        self, scene: Any, data: FloatArray, make: Callable[[IntArray], object], n: int = 0
+        self, scene: Scene, data: FloatArray, make: Callable[[IntArray], object], n: int = 0
     ) -> None:
         names = {name: getattr(scene, name) for name in ("domain", "features", "n_features")}
         self.input, self.scene = scene, SimpleNamespace(**names)  # `make` renders, not the engine
         self.exact = scene.domain != "tabular"  # chance fills in what a mask of a row leaves open
         self.data, self.make, self.masks = data, make, data[:n]
         self.closeness = self.masks - data[0] + 1
-        self.sampling_weights, self.scope = np.ones(n), scene
-        self.whole: Any = self.scene  # with `fixed`, as `Subject` has them
+        self.scope = scene
+        self.whole: object = self.scene  # with `fixed`, as `Subject` has them
         self.fixed: BoolArray | None = None
-        self.sizes, self.room = (len(data),), len(data)
+        self.sizes = (len(data),)
 
     def neighbourhood(self, rng: np.random.Generator) -> Drawn:
         """None of them yet."""
@@ -55,5 +56,5 @@ DRAWN = Domain(
     feature="feature",
     scene=Drawn,
     read=lambda x: x,
-    design=SimpleNamespace(next=lambda rng, known: None if known.n_masks else 1),  # one round
+    design=SimpleNamespace(next=lambda _, known: None if known.n_masks else 1),  # one round
 )

@@ -18,7 +18,7 @@ class MaskedSubject:
 
     scene: Any  # a `Scene`
     exact: bool = True  # whether the model always gives the same score to the same input
-    whole: Any = None  # a scene with more features, if there is one
+    whole: object = None  # a scene with more features, if there is one
     fixed: BoolArray | None = None  # which of these are the same in all perturbed inputs
 
     def neighbourhood(self, rng: np.random.Generator) -> MaskedNeighbourhood:
@@ -36,25 +36,10 @@ class MaskedNeighbourhood:
     exact: bool = True  # a mask determines the score
 
     @property
-    def closeness(self) -> FloatArray:
-        """The masks: a mask of ones is the input itself."""
-        return self.masks
-
-    @property
-    def sampling_weights(self) -> FloatArray:
-        """Ones: a design chooses the masks."""
-        return np.ones(len(self.masks))
-
-    @property
     def sizes(self) -> Sequence[int]:
         """Batch sizes worth trying, as the scene says."""
         sizes: Sequence[int] = self.scene.sizes
         return sizes
-
-    @property
-    def room(self) -> int:
-        """The largest of the batch sizes."""
-        return max(self.sizes)
 
     def affordable(self, n_inputs: int) -> int:
         """How many masks can be asked with so many inputs, the input itself among them."""
@@ -73,11 +58,6 @@ class MaskedNeighbourhood:
     def inputs(self, rows: IntArray) -> Any:
         """A batch of perturbed inputs by number."""
         return self.scene.inputs(masks_at(self.masks, rows))
-
-    @property
-    def scope(self) -> Any:
-        """The scene: with a mask it decides the perturbed input."""
-        return self.scene
 
     def keys(self, rows: IntArray) -> list[bytes]:
         """The masks, packed into bits."""

@@ -14,9 +14,9 @@ from eblime._checks import check_choice, check_text
 from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
-from eblime.domains.text import find_spans, read_text_file
+from eblime.domains.text import Tokens, find_spans, read_text_file
 
-_CUTS: Mapping[str, Any] = {
+_CUTS: Mapping[str, Tokens] = {
     "sentence": "sentence",
     "paragraph": re.compile(r"\S.*?(?=\n[^\S\n]*\n|\Z)", re.DOTALL),
     # a turn begins with a name and a colon: "User: ..."
@@ -102,7 +102,7 @@ class PromptScene:
         return prompts
 
 
-def open_sources(path: Path) -> Any:
+def open_sources(path: Path) -> object:
     """The sources that a path holds.
 
     Of a folder, the .txt and .md files by name, in the order of their names; of a .json or .jsonl
@@ -136,7 +136,7 @@ def open_sources(path: Path) -> Any:
 
 
 def read_sources(
-    sources: Any, *, segmentation: str = "paragraph", separator: str = "\n\n"
+    sources: object, *, segmentation: str = "paragraph", separator: str = "\n\n"
 ) -> Sources:
     """The sources with their names; the settings are those of `PromptExplainer`.
 
@@ -191,9 +191,9 @@ def _brief(text: str) -> str:
     return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
 
 
-def check_template(prompt: Any) -> None:
+def check_template(prompt: object) -> None:
     """Refuse a template that does not say where the sources are."""
-    check_text("prompt", prompt)
+    prompt = check_text("prompt", prompt)
     if prompt.count("{sources}") != 1:
         raise ValueError(
             "`prompt` must contain {sources} once, where the sources are; it contains it "
@@ -201,13 +201,13 @@ def check_template(prompt: Any) -> None:
         )
 
 
-def read_prompt(question: Any, sources: Sources, *, prompt: str, score: str) -> PromptScene:
+def read_prompt(question: object, sources: Sources, *, prompt: str, score: str) -> PromptScene:
     """The prompt that asks a question, with no parts of the answer but the whole.
 
     `prompt` is the template; `score` says in words what the score is.
     """
     asked = "" if question is None else question
-    check_text("question", asked, empty="{question}" not in prompt)
+    asked = check_text("question", asked, empty="{question}" not in prompt)
     if asked and "{question}" not in prompt:
         raise ValueError(
             "`prompt` must contain {question}, where the question is; it does not. Leave out the "
@@ -228,9 +228,9 @@ def read_prompt(question: Any, sources: Sources, *, prompt: str, score: str) -> 
     )
 
 
-def with_answer(scene: PromptScene, answer: Any) -> PromptScene:
+def with_answer(scene: PromptScene, answer: object) -> PromptScene:
     """The scene with an answer."""
-    check_text("answer", answer, empty=False)
+    answer = check_text("answer", answer, empty=False)
     return replace(scene, answer=answer, starts=[0], ends=[len(answer)])
 
 

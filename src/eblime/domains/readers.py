@@ -11,25 +11,27 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from eblime._lazy import import_extra
 from eblime._threads import free_memory
 
 Found = TypeVar("Found")
 Axes = tuple[int, int]  # how many an array may have that is read
+Headers = dict[str, tuple[tuple[int, ...], DTypeLike]]  # shape and type of each array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scan:
     """The numbers of a volume, and what its file says about its axes."""
 
-    values: Any
+    values: np.ndarray
     axes: Sequence[str] = ("z", "y", "x")
     spacing: Sequence[float] | None = None
     unit: str | None = None
 
 
-def read_scan(source: object, key: str | None = None) -> Scan:
+def read_scan(source: Any, key: str | None = None) -> Scan:
     """Read a volume from a file; an array is returned as it is.
 
     `key` names the array in a .npz, .mat or HDF5 file; None takes the only one that has three or
@@ -60,7 +62,7 @@ def read_file(path: Path, readers: Mapping[str, Callable[[Path], Found]]) -> Fou
         raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
 
 
-def check_memory(shape: Sequence[int], dtype: Any) -> None:
+def check_memory(shape: Sequence[int], dtype: DTypeLike) -> None:
     """Refuse a volume that does not fit into memory together with what explaining it needs.
 
     About five copies in its dtype (read, shown, hidden, their difference, a perturbed one), and
@@ -76,9 +78,7 @@ def check_memory(shape: Sequence[int], dtype: Any) -> None:
         )
 
 
-def _choose(
-    arrays: dict[str, tuple[tuple[int, ...], Any]], key: str | None, path: Path, axes: Axes = (3, 4)
-) -> str:
+def _choose(arrays: Headers, key: str | None, path: Path, axes: Axes = (3, 4)) -> str:
     """The array to read, of all by name with their shapes and dtypes; checked to fit."""
     if key is None:
         possible = [k for k, (s, _) in arrays.items() if len(s) in axes and max(s) > 1]
@@ -114,7 +114,7 @@ def read_npy(path: Path, key: str | None = None) -> Scan:
         return Scan(values=found[_choose(headers, key, path)])
 
 
-def _read_tiff(path: Path, key: str | None) -> Scan:
+def _read_tiff(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers
     import tifffile  # comes with scikit-image
 
     with tifffile.TiffFile(path, _multifile=False) as file:
@@ -138,7 +138,7 @@ def read_mat(path: Path, key: str | None = None, axes: Axes = (3, 4)) -> Scan:
         scan = _read_hdf5(path, key, axes)
         return Scan(values=np.asarray(scan.values).T)
     numbers = ("double", "single", "logical", "int", "uint")
-    headers = {  # the file does not say how many bytes a number takes
+    headers: Headers = {  # the file does not say how many bytes a number takes
         name: (tuple(shape), "f8")
         for name, shape, kind in io.whosmat(path)
         if kind.startswith(numbers)
@@ -216,7 +216,7 @@ def _velocity(group: dict[str, Any]) -> float | None:
     return None
 
 
-def _read_nifti(path: Path, key: str | None) -> Scan:
+def _read_nifti(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers
     """The voxels of a NIfTI file, scaled as its header says, with its spacing."""
     nibabel = import_extra("nibabel", "volume")
     image = nibabel.load(path)

@@ -180,7 +180,7 @@ class Command:
     inputs: Lazy | None = None
     explainer: Lazy | None = None
     options: Sequence[Option] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, object] = field(default_factory=dict)
     metavar: str = "INPUT"
     help: str = ""
     batch_argument: str = ""
@@ -260,8 +260,8 @@ class Domain:
     scene: type
     read: Callable[..., object] | None = None
     explainer: Lazy | None = None
-    design: Any = "bernoulli"
-    kernel: Any = None
+    design: object = "bernoulli"
+    kernel: object = None
     check_scene: Callable[[Any], None] = _accept_scene
     view: Lazy | None = None
     picture: str = "intervals"

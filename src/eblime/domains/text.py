@@ -100,14 +100,14 @@ def read_text_file(path: Path) -> str:
 
 
 def read_text(
-    text: Any, *, tokens: Tokens = "word", bag: bool = True, hide: str = "", most: int | None = 500
+    x: object, *, tokens: Tokens = "word", bag: bool = True, hide: str = "", most: int | None = 500
 ) -> TextScene:
     """Cut a text into features; the settings are those of `TextExplainer`.
 
     With more than `most` words or characters it is cut into sentences instead, or into chunks of
     about 20 tokens if its sentences are too long or too many, with a warning.
     """
-    check_text("text", text, empty=False)
+    text = check_text("text", x, empty=False)
     spans = find_spans(text, tokens)
     bag = bag and tokens != "sentence"
     count = len({text[a:b] for a, b in spans}) if bag else len(spans)
@@ -165,7 +165,7 @@ def _names(words: Sequence[str], counts: Counter[str], kind: str, bag: bool) -> 
     return names
 
 
-def as_finder(tokens: Tokens) -> Callable[[str], Any]:
+def as_finder(tokens: Tokens) -> Callable[[str], object]:
     """A function from a text to its tokens: the user's own, or one that finds a pattern."""
     if callable(tokens):
         return tokens
@@ -233,9 +233,7 @@ _FIELDS = {
     "owners": list_of(whole(-1, MOST_FEATURES - 1), "n", most=_MOST_PIECES),
     "mask": text_of(),
 }
-_RULES = {
-    "pieces that belong to its features": lambda s: max(s.owners, default=-1) < s.n_features,
-}
+_RULES = {"pieces that belong to its features": lambda s: max(s.owners, default=-1) < s.n_features}
 
 TEXT = Domain(
     name="text",

@@ -27,7 +27,6 @@ from eblime.models.identity import fingerprint, named
 
 T = TypeVar("T")
 
-_KEYS = 500  # in one query
 _APPLICATION = 0x65626C6D  # "eblm", in the header of the file
 _TIMEOUT = 60.0  # seconds to wait for another process that is writing
 _CREATE = (
@@ -138,13 +137,13 @@ def as_cache(cache: Any) -> AnswerCache | None:
 def open_cache(cache: Any, model: Any) -> Iterator[Callable[[Any], CacheSection | None]]:
     """Open a cache for one model; yields a function from an input to its answers, None without.
 
-    The function takes what decides a perturbed input besides its key; see `Neighbourhood.scope`.
+    The function takes what decides a perturbed input besides its key: the scene, or its `scope`.
     The file is opened once, for however many inputs. Kinds of inputs that are not eblime's need a
     `model_id`: their code decides what the model is asked.
     """
     known = as_cache(cache)
     if known is None:
-        yield lambda scope: None
+        yield lambda _: None
         return
     name = known.name_of(model)
     with closing(open_file(known.file)) as connection:
@@ -205,23 +204,16 @@ class CacheSection:
         return hashlib.blake2b(key, digest_size=16, key=self._digest).digest()
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Look keys up, some hundreds at a time, and compare the checksums."""
-        known = {self._key(key): key for key in keys}
-        places, execute = [*known], self._connection.execute
-
-        def look_up() -> list[tuple[bytes, bytes, int]]:
-            found = []
-            for start in range(0, len(places), _KEYS):
-                some = places[start : start + _KEYS]
-                marks = ", ".join("?" * len(some))
-                found += execute(f"SELECT * FROM answers WHERE key IN ({marks})", some).fetchall()
-            return found
-
-        found = self._attempt(look_up) or []
-        for place, answer, checksum in found:
-            if not isinstance(answer, bytes) or checksum != zlib.crc32(place + answer):
-                raise _damaged(self._file, "an answer does not match its checksum")
-        return {known[place]: answer for place, answer, _ in found}
+        """Look keys up, and compare the checksums."""
+        select, execute = "SELECT * FROM answers WHERE key = ?", self._connection.execute
+        rows = self._attempt(lambda: [execute(select, [self._key(k)]).fetchone() for k in keys])
+        found: dict[bytes, bytes] = {}
+        for key, row in zip(keys, rows or (), strict=False):
+            if row is not None:
+                place, found[key], checksum = row
+                if not isinstance(found[key], bytes) or checksum != zlib.crc32(place + found[key]):
+                    raise _damaged(self._file, "an answer does not match its checksum")
+        return found
 
     def _write(self, answers: Mapping[bytes, bytes]) -> None:
         placed = ((self._key(key), answer) for key, answer in answers.items())

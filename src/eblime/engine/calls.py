@@ -8,6 +8,7 @@ import random
 import sys
 import time
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -262,13 +263,15 @@ class Caller:
 
     def _answer(self, batch: Any, n: int) -> Any:
         """`answer` for n inputs that the model gets, the first try of which is counted."""
-        if isinstance(batch, MeanBatch):
-            return batch.means(check_scores(self._answer(batch.inputs, n), n))
-        retry, failures = self._retry, 0
+        inputs = batch.inputs if isinstance(batch, MeanBatch) else batch
+        model, timeout, retry, failures = self.model, self.calls.timeout, self._retry, 0
+        start = model.submit if isinstance(model, AsyncModel) else partial(in_thread, model)
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                return self._call(batch if retry is None else copy_of(batch))
+                sent = inputs if retry is None else copy_of(inputs)
+                found = model(sent) if timeout is None else wait_for(start(sent), timeout)
+                break
             except Exception as error:
                 failures += 1
                 if retry is None or (pause := retry.pause(error, failures)) is None:
@@ -278,15 +281,7 @@ class Caller:
                 except OverBudgetError as over:
                     raise over from error
                 time.sleep(pause)
-
-    def _call(self, batch: Any) -> Any:
-        """What the model returns in one call, for as long as it may take."""
-        model, timeout = self.model, self.calls.timeout
-        if timeout is None:
-            return model(batch)
-        if isinstance(model, AsyncModel):
-            return wait_for(model.submit(batch), timeout)
-        return wait_for(in_thread(model, batch), timeout)
+        return found if inputs is batch else batch.means(check_scores(found, n))
 
 
 def copy_of(value: Any) -> Any:

@@ -6,9 +6,11 @@ the library asks the model through this module.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,11 @@ from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray
 from eblime.engine.cache import open_cache
 from eblime.engine.calls import Caller, check_scores
-from eblime.engine.questions import PendingReply, Question, Reply, open_model
+from eblime.engine.questions import OpenModel, PendingReply, Question, Reply
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings
 from eblime.models.conversion import join_batches
-from eblime.protocols import Scene, Subject
+from eblime.protocols import Subject
 from eblime.stopping.rule import FIRST
 
 _MAX_ROWS = 32_768  # perturbed inputs in one call
@@ -44,7 +46,7 @@ def drive(
     *,
     together: int = 1,
     pool: Executor | None = None,
-    keeps: Callable[[BaseException], bool] = lambda error: False,
+    keep_errors: bool = False,
 ) -> Iterator[list[Session]]:
     """Ask for sessions until each has all its answers; yields those that end, as they do.
 
@@ -57,8 +59,8 @@ def drive(
         inputs are asked about alone.
     pool
         Threads in which sessions take their replies while the model is asked for the next ones.
-    keeps
-        Whether an error ends only its own session, which has it as `error`; others are raised.
+    keep_errors
+        Whether an error ends only its own session, which has it as `error`, or is raised.
     """
     coming, workers = iter(sessions), pool or Inline()
     waiting: deque[Session] = deque()
@@ -73,8 +75,8 @@ def drive(
                 waiting.append(session)
         if waiting:
             group = _next_group(waiting)
-            for session, reply in zip(group, _ask_group(group, keeps), strict=True):
-                stepping.append((session, workers.submit(_step, session, reply, keeps)))
+            for session, reply in zip(group, _ask_group(group, keep_errors), strict=True):
+                stepping.append((session, workers.submit(_step, session, reply, keep_errors)))
         ended: list[Session] = []
         must_wait = not waiting and not (left and len(stepping) < together)
         while stepping and (must_wait or stepping[0][1].done()):
@@ -98,8 +100,9 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
     for session in list(waiting):
         question, calls = session.question, session.settings.calls
         assert question is not None
-        size = len(question.rows) + 1
-        if group and total + size > min(calls.batch_size or _MAX_ROWS, question.neighbourhood.room):
+        near = question.neighbourhood
+        size = len(near.masks) - session.first.n_masks + 1
+        if group and total + size > min(calls.batch_size or _MAX_ROWS, max(near.sizes)):
             continue
         waiting.remove(session)
         group.append(session)
@@ -109,28 +112,25 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
     return group
 
 
-def _ask_group(
-    group: Sequence[Session], keeps: Callable[[BaseException], bool]
-) -> list[Reply | None]:
+def _ask_group(group: Sequence[Session], keep_errors: bool) -> list[Reply | None]:
     """The replies to sessions; if a shared call fails, each is asked alone."""
     try:
-        return [*ask(group)]
-    except BaseException as error:
-        shared = len(group) > 1 and isinstance(error, Exception)
-        if not (shared or keeps(error)):
-            raise
+        return [*ask([one.question for one in group if one.question is not None])]
+    except Exception as error:
         if len(group) == 1:
+            if not keep_errors:
+                raise
             group[0].fail(error)
             return [None]
-    return [reply for session in group for reply in _ask_group([session], keeps)]
+    return [reply for session in group for reply in _ask_group([session], keep_errors)]
 
 
-def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException], bool]) -> None:
+def _step(session: Session, reply: Reply | None, keep_errors: bool) -> None:
     try:
         if reply is not None:
             session.step(reply)
-    except BaseException as error:
-        if not keeps(error):
+    except Exception as error:
+        if not keep_errors:
             raise
         session.fail(error)
 
@@ -145,26 +145,25 @@ def run(session: Session, progress: Progress = None) -> None:
 
     with (
         progress_reporter(progress, session.expected, unit="mask", what="asking the model") as show,
-        open_model(session.settings, session.subject.scene, report) as model,
+        ExitStack() as stack,
     ):
+        model = OpenModel(session.settings, session.subject.scene, stack, report)
         report(0)
         while session.question is not None:
             session.step(model.answer(session.question))
 
 
-def ask(sessions: Sequence[Session]) -> list[Reply]:
-    """The replies to sessions of one explainer: alone in batches of its own, several in one call.
+def ask(questions: Sequence[Question]) -> list[Reply]:
+    """The replies to one explainer's questions: one in batches of its own, several in one call.
 
     Their numbers are the same either way: the score of a row must not depend on the other rows of
     its batch. Stored answers are not asked again. Each is asked alone if its calls are limited.
     """
-    settings = sessions[0].settings
-    questions = [session.question for session in sessions if session.question is not None]
+    settings = questions[0].settings
     if len(questions) == 1 or settings.calls.max_calls is not None:
-        scenes = [session.subject.scene for session in sessions]
-        return [answer(settings, *pair) for pair in zip(scenes, questions, strict=True)]
+        return [answer(question) for question in questions]
     with open_cache(settings.calls.cache, settings.model) as section_of:
-        pending = [PendingReply(one, section_of(one.neighbourhood.scope)) for one in questions]
+        pending = [PendingReply(question, section_of(question.scope)) for question in questions]
         rows = [np.concatenate([reply.again, reply.asked]) for reply in pending]
         ends = np.cumsum([len(some) for some in rows])
         caller, total = Caller(settings.model, settings.calls), int(ends[-1])
@@ -196,14 +195,14 @@ def group_size(settings: LoopSettings) -> int:
     return min(max(1, together if settings.until is None else together * _IN_TURN), _MAX_SESSIONS)
 
 
-def answer(settings: LoopSettings, scene: Scene, question: Question) -> Reply:
+def answer(question: Question) -> Reply:
     """The model's reply to one question, with the model opened for it alone."""
-    with open_model(settings, scene) as model:
-        return model.answer(question)
+    with ExitStack() as stack:
+        return OpenModel(question.settings, question.scene, stack).answer(question)
 
 
 def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
     """All outputs of the model for the input itself: one call with one input."""
-    near = subject.neighbourhood(np.random.default_rng(0))
-    question = Question(neighbourhood=near, rows=np.empty(0, dtype=np.intp), targets=1)
-    return answer(settings, subject.scene, question).original
+    near, every = subject.neighbourhood(np.random.default_rng(0)), sys.maxsize
+    question = Question(settings=settings, scene=subject.scene, neighbourhood=near, targets=every)
+    return answer(question).original

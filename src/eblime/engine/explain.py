@@ -1,4 +1,4 @@
-"""From an input to its explanation, and from an explanation to one with more masks."""
+"""From the session of an input to its explanations, and from one of them to more masks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe
 from eblime._threads import few_threads
-from eblime._types import BoolArray, FloatArray, RNGLike
+from eblime._types import FloatArray
 from eblime._version import __version__
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, as_design, rows_of
@@ -24,27 +24,15 @@ from eblime.engine.drive import run
 from eblime.engine.questions import Reply
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, rule_name
-from eblime.engine.targets import output_label, top_outputs
+from eblime.engine.targets import label_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fits_together
+from eblime.models.conversion import is_ranked
 from eblime.protocols import Design, RenderedScene, Scene, Subject
 from eblime.results.explanation import Explanation
 
+_MOST_CLASSES = 5  # of the highest outputs, in the provenance
 _MOST_MASKS = 10_000_000  # of an explanation that is continued
-
-
-def explain(
-    settings: LoopSettings,
-    subject: Subject,
-    targets: Any,
-    rng: RNGLike,
-    *,
-    progress: Progress = None,
-) -> dict[int, Explanation]:
-    """Explain one input: section 2 of the paper perturbs, section 3 infers."""
-    session = Session.begin(settings, subject, targets, rng)
-    run(session, progress)
-    return explanations(session)
 
 
 def explanations(session: Session) -> dict[int, Explanation]:
@@ -52,12 +40,13 @@ def explanations(session: Session) -> dict[int, Explanation]:
     if session.error is not None:
         raise session.error
     settings, opening, fits = session.settings, session.replies[0], session.fits()
-    original, labels = opening.original, settings.labels
-    scene, fixed = whole_scene(session.subject)
-    provenance = _provenance(session)
-    if len(original) > 1 and settings.ranked:
-        provenance["top_classes"] = top_outputs(original, labels)
-    source = Source(settings=settings, subject=session.subject, seed=session.seed, opening=opening)
+    original, subject = opening.original, session.subject
+    scene, fixed = whole_scene(subject), getattr(subject, "fixed", None)
+    names, provenance = label_outputs(len(original), settings.labels), _provenance(session)
+    if len(original) > 1 and is_ranked(settings.model):
+        highest = np.argsort(-original, kind="stable")[:_MOST_CLASSES].tolist()
+        provenance["top_classes"] = [[names[j], float(original[j])] for j in highest]
+    source = Source(settings=settings, subject=subject, seed=session.seed, opening=opening)
     return {
         column: Explanation(
             posterior=posterior.with_fixed(fixed),
@@ -65,7 +54,7 @@ def explanations(session: Session) -> dict[int, Explanation]:
             method=settings.method,
             scene=scene,
             target=column,
-            label=output_label(column, len(original), labels),
+            label=names[column],
             prediction=float(original[column]),
             exhaustive=session.exhaustive,
             provenance=provenance,
@@ -76,13 +65,13 @@ def explanations(session: Session) -> dict[int, Explanation]:
     }
 
 
-def whole_scene(subject: Subject) -> tuple[Scene, BoolArray | None]:
-    """The scene that an explanation keeps, and which of its features are fixed; None is none.
+def whole_scene(subject: Subject) -> Scene:
+    """The scene that an explanation keeps.
 
-    The loop knows nothing of features that no perturbed input changes, such as the columns of a
-    table in which all rows are the same.
+    The loop knows nothing of features that no perturbed input changes (`fixed`), such as the
+    columns of a table in which all rows are the same.
     """
-    return getattr(subject, "whole", None) or subject.scene, getattr(subject, "fixed", None)
+    return getattr(subject, "whole", None) or subject.scene
 
 
 def _provenance(session: Session) -> dict[str, Any]:
@@ -92,7 +81,7 @@ def _provenance(session: Session) -> dict[str, Any]:
     known = about(session.subject.scene) if callable(about) else {}
     found: dict[str, Any] = {
         "method": describe(settings.method),
-        "input": {**settings.about, **known},
+        "input": {**settings.about, **known, **session.replies[0].about},
         "design": describe(settings.design),
         "kernel": describe(as_kernel(settings.kernel)),
         "seed": session.seed,
@@ -167,7 +156,7 @@ class Source:
             max_seconds=None,
             spent=int(cost.get("model_calls", 0)),
         ).for_input(self.subject.scene, exact=near.exact)
-        total, columns, opening = settings.masks_for(), [explanation.target], self.opening
+        total, columns, opening = settings.max_masks, [explanation.target], self.opening
         design: Any = as_design(
             settings.design,
             total,
@@ -207,7 +196,7 @@ class Source:
 
 def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
     """The source of an explanation that was loaded from a file, given its explainer and input."""
-    scene, stored = whole_scene(subject)[0], explanation.scene
+    scene, stored = whole_scene(subject), explanation.scene
     same = list(scene.features) == list(stored.features)
     if same and isinstance(scene, RenderedScene) and isinstance(stored, RenderedScene):
         same = all(

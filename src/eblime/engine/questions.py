@@ -1,16 +1,16 @@
 """Questions of the loop and the model's replies: nothing is asked twice, in batches that fit.
 
-`open_model` opens the model for one input; the answers of its batches are checked.
+`OpenModel` is the model, opened for one input; the answers of its batches are checked.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,8 @@ from eblime.engine.calls import (
     model_error,
 )
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels, columns_of
+from eblime.engine.targets import columns_of
+from eblime.models.conversion import is_ranked
 from eblime.protocols import (
     INPUT_ITSELF,
     Neighbourhood,
@@ -45,17 +46,21 @@ _BATCH_BYTES = 64 << 20  # a batch whose size is tuned stays below this
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question:
-    """Perturbed inputs that the loop wants scores for."""
+    """Perturbed inputs that the loop wants scores for: those that have none yet."""
 
+    settings: LoopSettings
+    scene: Scene
     neighbourhood: Neighbourhood
-    rows: IntArray  # numbers of the perturbed inputs
     targets: Any  # which outputs to keep: a number of the highest, or a list
-    labels: Labels | None = None
-    ranked: bool = True  # whether the outputs can be compared, as those of a classifier
     opening: Reply | None = None  # the reply of the first round; None in the first round
-    before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
+    before: FloatArray | None = None  # (n, T) scores of the first n perturbed inputs
     budget: int | None = None  # inputs that the model may be asked about; None is no limit
     least: int = 1  # different inputs that must have an answer if the questions end early
+
+    @property
+    def scope(self) -> Any:
+        """What decides an input besides its key."""
+        return getattr(self.neighbourhood, "scope", self.scene)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +75,15 @@ class Reply:
     answered: IntArray | None = None  # positions among those in question; None is all of them
     stopped: str | None = None  # why some have no answer
     verified: bool = False  # the model was asked about stored answers again
+    about: Mapping[str, str] = field(default_factory=dict)  # how the model scored on its device
 
 
 class PendingReply:
     """Collects the scores for one question: which are known, and which have to be asked.
 
     Perturbed inputs that are the same are asked once, and not at all if an earlier round or the
-    cache knows the answer. Each has a place: 0 is the input itself, then come the inputs of earlier
-    rounds, then those in question; the score of one that repeats is at the place of the first.
+    cache knows the answer. Each has a place: 0 is the input itself, then come all perturbed inputs
+    by number; the score of one that repeats is at the place of the first.
 
     Attributes
     ----------
@@ -89,39 +95,36 @@ class PendingReply:
         All outputs for the input itself; None while they are not known.
     """
 
-    def __init__(
-        self, question: Question, section: CacheSection | None = None, *, shuffle: bool = False
-    ) -> None:
+    def __init__(self, question: Question, section: CacheSection | None = None) -> None:
         self.question, self._section, opening = question, section, question.opening
         near, budget = question.neighbourhood, question.budget
         self._known = 1 + (0 if question.before is None else len(question.before))
-        earlier = np.arange(INPUT_ITSELF, self._known - 1)
-        numbers = np.concatenate([earlier, question.rows]).astype(np.intp)
-        self._keys = near.keys(numbers)
+        self._keys = near.keys(np.arange(INPUT_ITSELF, len(near.masks)))
         first: dict[bytes, int] = {}
         places = [first.setdefault(key, place) for place, key in enumerate(self._keys)]
         self._places = np.array(places[self._known :], dtype=np.intp)
-        self._done = np.zeros(len(numbers), dtype=bool)
+        self._done = np.zeros(len(places), dtype=bool)
         wanted = [place for place in dict.fromkeys(self._places.tolist()) if place >= self._known]
         wanted = wanted if opening else [0, *wanted]
         self._stored: dict[int, FloatArray] = {}
-        self._again: list[int] = []
+        again: list[int] = []
         if section is not None:
             found = section.read([self._keys[place] for place in wanted])
             self._stored = {k: found[self._keys[k]] for k in wanted if self._keys[k] in found}
             if not (opening and opening.verified):
                 choices = [place for place in self._stored if place] or [*self._stored]
                 chosen = np.random.default_rng().permutation(choices)[: section.verify]
-                self._again = [int(place) for place in chosen[:budget]]
+                again = chosen[:budget].tolist()
         asked = [place for place in wanted if place not in self._stored]
         if budget is not None:
             afford = getattr(near, "affordable", int)
-            asked = asked[: max(0, afford(budget) - len(self._again))]
-        if shuffle:  # what is asked first must not be special, as in an exhaustive design
+            asked = asked[: max(0, afford(budget) - len(again))]
+        if question.settings.calls.partial:
+            # what is asked first must not be special, as in an exhaustive design
             asked = np.random.default_rng(0).permutation(asked).tolist()
             asked.sort(key=bool)
-        self._asked = np.array(asked, dtype=np.intp)
-        self.asked, self.again = numbers[self._asked], numbers[self._again]
+        self.asked = np.array(asked, dtype=np.intp) + INPUT_ITSELF
+        self.again = np.array(again, dtype=np.intp) + INPUT_ITSELF
         self.original: FloatArray | None = None
         self.columns: Sequence[int] = ()
         if opening is not None:
@@ -136,12 +139,12 @@ class PendingReply:
 
     def _open(self, original: FloatArray) -> None:
         """Enter the scores of the input itself, and every answer that is known already."""
-        question = self.question
+        question, settings, opening = self.question, self.question.settings, self.question.opening
         self.original = original
-        self.columns = list(
-            columns_of(question.targets, original, question.labels, ranked=question.ranked)
-            if question.opening is None
-            else question.opening.columns
+        self.columns = (
+            list(opening.columns)
+            if opening is not None
+            else columns_of(question.targets, original, settings.labels, is_ranked(settings.model))
         )
         self._scores = np.empty((len(self._done), len(self.columns)))
         self._scores[0] = original[self.columns]
@@ -157,7 +160,7 @@ class PendingReply:
 
         The last digits may differ, because they can depend on the batch that an input is in.
         """
-        for place, now in zip(self._again, scores, strict=True):
+        for place, now in zip(self.again - INPUT_ITSELF, scores, strict=True):
             before = self._stored[place]
             _check_outputs(before, len(now))
             known = np.stack([*self._stored.values()])
@@ -175,7 +178,7 @@ class PendingReply:
 
     def enter(self, span: slice, scores: FloatArray) -> None:
         """Enter the scores of some of `asked`, (n, outputs), and store them in the cache."""
-        places = self._asked[span]
+        places = self.asked[span] - INPUT_ITSELF
         if self._section is not None:
             self._section.write([self._keys[place] for place in places], scores)
         if self.original is None:
@@ -188,7 +191,14 @@ class PendingReply:
         answered = self._places[self._done[self._places]]
         return self.original is not None and len(np.unique(answered)) >= self.question.least
 
-    def complete(self, *, batch_size: int, calls: int, stopped: str | None = None) -> Reply:
+    def complete(
+        self,
+        *,
+        batch_size: int,
+        calls: int,
+        stopped: str | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> Reply:
         """The reply; with a reason where some perturbed inputs have no answer."""
         assert self.original is not None  # the input itself is known, or it is asked first
         answered = np.flatnonzero(self._done[self._places])
@@ -202,6 +212,7 @@ class PendingReply:
             answered=None if whole else answered,
             stopped=stopped or (None if whole else OVER_BUDGET),
             verified=bool(len(self.again)),
+            about=about or {},
         )
 
 
@@ -226,6 +237,10 @@ class OpenModel:
     last is fetched where the model allows it, so that a GPU never waits; or as many as
     `concurrency` says. A model renders the inputs itself where it can; one that is called with a
     timeout, with retries or several times at once gets batches of inputs.
+
+    The cache is opened at once, so that a file that cannot be used is refused before the model is
+    asked; the model is opened when it is needed. The stack closes both. `report` gets the number of
+    perturbed inputs in question that have an answer.
     """
 
     def __init__(
@@ -233,13 +248,13 @@ class OpenModel:
         settings: LoopSettings,
         scene: Scene,
         stack: ExitStack,
-        report: Callable[[int], None],
+        report: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._caller = Caller(settings.model, settings.calls)
+        self._steady, self._caller = settings.steady, Caller(settings.model, settings.calls)
         self._section_of = stack.enter_context(open_cache(settings.calls.cache, settings.model))
         self._section: CacheSection | None = None
         self._scene: Any = scene
-        self._stack, self._steady, self._report = stack, settings.steady, report
+        self._stack, self._report = stack, report
         self._device: Any = None
         self._renderer: Any = None
         self._buffer: Any = None
@@ -250,12 +265,11 @@ class OpenModel:
     def answer(self, question: Question) -> Reply:
         """Scores of the perturbed inputs in question; `question.targets` picks the outputs.
 
-        A budget or, with `partial`, Ctrl-C may leave the last of them without an answer. `report`
-        gets the number of perturbed inputs in question that have one.
+        A budget or, with `partial`, Ctrl-C may leave the last of them without an answer.
         """
         caller, near = self._caller, question.neighbourhood
-        self._section = self._section or self._section_of(near.scope)
-        reply = PendingReply(question, self._section, shuffle=caller.calls.partial)
+        self._section = self._section or self._section_of(question.scope)
+        reply = PendingReply(question, self._section)
         before, stopped = caller.sent, None
         caller.limit = sys.maxsize if question.budget is None else before + question.budget
         if len(reply.again):  # before anything else is asked or stored
@@ -275,7 +289,8 @@ class OpenModel:
         if reply.original is None:
             raise ModelError("`max_calls` was reached before the model answered.")
         size = self._size if len(reply.asked) else 0
-        return reply.complete(batch_size=size, calls=caller.sent - before, stopped=stopped)
+        calls, about = caller.sent - before, getattr(self._device, "about", None)
+        return reply.complete(batch_size=size, calls=calls, stopped=stopped, about=about)
 
     def _ask(self, near: Neighbourhood, rows: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Scores of perturbed inputs as they come: which of `rows`, and (n, outputs).
@@ -303,10 +318,9 @@ class OpenModel:
                     if not (tunes and tuner.shrink()):
                         raise self._failure(rows[span], error) from error
             elif waiting:
-                batch = _next_batch(waiting, rows)
-                opens = rows[batch.span.start] == INPUT_ITSELF
+                opens = rows[waiting[0].span.start] == INPUT_ITSELF
                 try:
-                    scores = self._scores(batch, rows[batch.span])
+                    batch, scores = self._fetch(waiting, rows, opens=opens)
                 except (ModelError, OverBudgetError) as error:
                     failed = failed or error
                     waiting = [] if opens else waiting  # other answers still count
@@ -357,18 +371,24 @@ class OpenModel:
             self._renderer.render(masks_at(near.masks, rows), batch)
         return caller.answer(batch, n, background=caller.calls.concurrency > 1)
 
-    def _scores(self, batch: _Batch, rows: IntArray) -> FloatArray:
-        """Wait for a batch, and check its scores."""
-        launched = batch.launched
+    def _fetch(
+        self, waiting: list[_Batch], rows: IntArray, *, opens: bool
+    ) -> tuple[_Batch, FloatArray]:
+        """Wait for the batch that opens, or whichever is done first; take it, with its scores."""
+        if not opens and isinstance(waiting[0].launched, Future):
+            done, _ = wait([batch.launched for batch in waiting], return_when=FIRST_COMPLETED)
+            waiting.sort(key=lambda batch: batch.launched not in done)
+        batch = waiting.pop(0)
+        launched, asked = batch.launched, rows[batch.span]
         try:
             returned = launched.result() if isinstance(launched, Future) else launched
-            scores = check_scores(returned, rows, self._outputs)
+            scores = check_scores(returned, asked, self._outputs)
         except (ModelError, OverBudgetError):
             raise
         except Exception as error:
-            raise self._failure(rows, error) from error
+            raise self._failure(asked, error) from error
         self._outputs = scores.shape[1]
-        return scores
+        return batch, scores
 
     def _failure(self, rows: IntArray, error: Exception) -> ModelError:
         if rows[0] != INPUT_ITSELF or not isinstance(self._scene, RenderedScene):
@@ -376,15 +396,6 @@ class OpenModel:
         shape = self._scene.batch(1).shape[1:]
         read = f"The input was read as one {self._scene.domain} of shape {shape}"
         return model_error(rows, error, f" {read}; to explain several, use `eblime.explain_many`.")
-
-
-def _next_batch(waiting: list[_Batch], rows: IntArray) -> _Batch:
-    """The batch with the input itself, then whichever is done first."""
-    first = waiting[0]
-    if isinstance(first.launched, Future) and rows[first.span.start] != INPUT_ITSELF:
-        done, _ = wait([batch.launched for batch in waiting], return_when=FIRST_COMPLETED)
-        waiting.sort(key=lambda batch: batch.launched not in done)
-    return waiting.pop(0)
 
 
 class BatchTuner:
@@ -421,16 +432,3 @@ class BatchTuner:
         self.size = self._fastest if self._fastest < self.size else self.size // 2
         self.settled = True
         return True
-
-
-@contextmanager
-def open_model(
-    settings: LoopSettings, scene: Scene, report: Callable[[int], None] = lambda n: None
-) -> Iterator[OpenModel]:
-    """Open the model for one input.
-
-    The cache is opened at once, so that a file that cannot be used is refused before the model is
-    asked; the model is opened when it is needed.
-    """
-    with ExitStack() as stack:
-        yield OpenModel(settings, scene, stack, report)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
+from eblime.core.population import is_exhaustive
 from eblime.core.spectrum import effective_size
-from eblime.designs.masks import is_exhaustive
 from eblime.designs.rounds import OneShot, as_design, first_look, in_rounds, rows_of
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, rule_name
@@ -29,7 +30,7 @@ from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Design, Neighbourhood, Subject
-from eblime.stopping.rule import Rule, Verdict, is_due, next_total
+from eblime.stopping.rule import Rule, Verdict, is_due
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -54,7 +55,7 @@ class Session:
     reached: bool | None = None  # whether the stop rule was reached; None without one
     fit: tuple[Posterior, ...] | None = None  # of the answers so far, where it was needed
     generator: Mapping[str, Any] | None = None  # its state before the fit
-    error: BaseException | None = None  # what ended it early, if `drive` keeps such errors
+    error: Exception | None = None  # what ended it early, if `drive` keeps errors
     question: Question | None = field(init=False)  # what to ask now; None at the end
     _weights: FloatArray = field(init=False)  # of the perturbed inputs in question
     _sampling: FloatArray | None = field(init=False)  # their factor that corrects uneven draws
@@ -73,16 +74,15 @@ class Session:
         near = subject.neighbourhood(generator)
         settings = settings.for_input(subject.scene, exact=near.exact)
         p = subject.scene.n_features
-        options: dict[str, Any] = {
-            "exact": near.exact and settings.may_ask_all(p),
-            "method": settings.method,
-            "kernel": settings.kernel,
-        }
-        if settings.may_end_early:
-            options["next_total"] = next_total
-            design = in_rounds(generator, settings.design, settings.budget, p, **options)
-        else:
-            design = as_design(settings.design, settings.masks_for(), p, **options)
+        make = partial(in_rounds, generator) if settings.may_end_early else as_design
+        design = make(
+            settings.design,
+            settings.max_masks,
+            p,
+            exact=near.exact and settings.may_ask_all(p),
+            method=settings.method,
+            kernel=settings.kernel,
+        )
         return cls(
             settings=settings,
             subject=subject,
@@ -93,7 +93,7 @@ class Session:
             start=start,
             neighbourhood=near,
             answers=(Answers.none(subject.scene.features, noisy=not near.exact),),
-            expected=settings.budget,
+            expected=settings.max_masks,
         )
 
     def step(self, reply: Reply) -> Question | None:
@@ -104,7 +104,7 @@ class Session:
         self.question = self._next_question()
         return self.question
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: Exception) -> None:
         """End with an error."""
         self.error, self.question = error, None
 
@@ -135,7 +135,7 @@ class Session:
 
     def _next_question(self) -> Question | None:
         """What to ask next; at the end, `stopped` says why."""
-        settings, now = self.settings, time.perf_counter()
+        settings, known, now = self.settings, self.first.n_masks, time.perf_counter()
         took = (now - self.start) + (now - self._began)  # if the next round is like the last one
         late = bool(self.replies) and took > (settings.max_seconds or np.inf)
         if self.stopped is None and not late:
@@ -145,18 +145,28 @@ class Session:
                 wanted = self._within_budget(wanted)
             if wanted is not None:
                 self._extend(wanted)
-                return self._question()
+                most = settings.calls.max_calls
+                return Question(
+                    settings=settings,
+                    scene=self.subject.scene,
+                    neighbourhood=self.neighbourhood,
+                    targets=self.targets,
+                    opening=self.replies[0] if self.replies else None,
+                    before=np.stack([a.scores for a in self.answers], axis=1) if known else None,
+                    budget=None if most is None else most - sum(r.calls for r in self.replies),
+                    least=max(0, min(settings.max_masks, self.first.n_features + 2) - known),
+                )
         if not self.replies:
             raise ValueError("`design` must ask about at least one mask; it asked about none.")
         if settings.may_end_early and self.stopped is None:
-            self._conclude(late=late and self.first.n_masks < settings.budget)
+            self._conclude(late=late and known < settings.max_masks)
         return None
 
     def _within_budget(self, wanted: Any) -> Any:
         """The masks to ask about next that the budget has room for; None where it is used up."""
         is_number = isinstance(wanted, (int, np.integer))
         count = int(wanted) if is_number else len(getattr(wanted, "masks", wanted))
-        allowed = min(count, self.settings.budget - self.first.n_masks)
+        allowed = min(count, self.settings.max_masks - self.first.n_masks)
         if allowed <= 0:
             return None
         return allowed if is_number else rows_of(wanted, slice(0, allowed))
@@ -172,11 +182,8 @@ class Session:
             if known == 0 and self.neighbourhood.exact and ends != "unused":
                 masks, drawn = _add_ends(masks, drawn)
         self.neighbourhood = grown = self.neighbourhood.extend(self.rng, masks)
-        sampling = grown.sampling_weights[known:]
-        if drawn is not None:
-            sampling = sampling * check_weights(drawn, len(sampling))
-        closeness = grown.closeness[known:]
-        kernel = as_kernel(settings.kernel)
+        closeness = getattr(grown, "closeness", grown.masks)[known:]
+        kernel, sampling = as_kernel(settings.kernel), check_weights(drawn, len(closeness))
         self._weights = check_weights(kernel(closeness), len(closeness)) * sampling
         self._sampling = None if (sampling == 1).all() else sampling
         counting = min(int(np.count_nonzero(self._weights)), round(effective_size(self._weights)))
@@ -194,21 +201,6 @@ class Session:
                 )
             self.expected = 2**p
         self.expected = max(self.expected, len(grown.masks))
-
-    def _question(self) -> Question:
-        """The perturbed inputs that have no answer yet."""
-        settings, known, most = self.settings, self.first.n_masks, self.settings.calls.max_calls
-        return Question(
-            neighbourhood=self.neighbourhood,
-            rows=np.arange(known, len(self.neighbourhood.masks)),
-            targets=self.targets,
-            labels=settings.labels,
-            ranked=settings.ranked,
-            opening=self.replies[0] if self.replies else None,
-            before=np.stack([each.scores for each in self.answers], axis=1) if known else None,
-            budget=None if most is None else most - sum(reply.calls for reply in self.replies),
-            least=max(0, min(settings.masks_for(), self.first.n_features + 2) - known),
-        )
 
     def _append(self, reply: Reply) -> None:
         """Append the model's reply."""
@@ -239,17 +231,16 @@ class Session:
             least = first_look(self.settings.design, self.first.n_features)
             if is_due(known, self._looked_at, least):
                 verdict, self._looked_at = self._verdict(until), known
-                expected = int(min(self.settings.budget, np.ceil(known * verdict.factor)))
+                expected = int(min(self.settings.max_masks, np.ceil(known * verdict.factor)))
                 self.expected = max(known, expected)
                 if verdict.reached:
                     self._reach(verdict.text)
             return
         reasons = [until(*pair) for pair in self.fits()]
-        for reason in reasons:
-            if not (reason is None or isinstance(reason, str)):
-                raise TypeError(
-                    f"`until` must return a reason to stop, a string, or None; got {reason!r}."
-                )
+        if wrong := [each for each in reasons if not (each is None or isinstance(each, str))]:
+            raise TypeError(
+                f"`until` must return a reason to stop, a string, or None; got {wrong[0]!r}."
+            )
         if None not in reasons:
             self.stopped, self.reached = reasons[0], True
 

@@ -13,7 +13,6 @@ from eblime.engine.calls import Calls
 from eblime.engine.targets import Labels, check_labels
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
-from eblime.models.conversion import is_ranked
 from eblime.protocols import Kernel, Method, Scene, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
@@ -36,19 +35,9 @@ class LoopSettings:
     steady: bool = False  # batch sizes must not depend on how fast the machine is
     calls: Calls = field(default_factory=Calls)  # how the model is called
     until: Stop | None = None  # the rule that ends the questions
-    max_masks: int = 5000  # the most masks to ask about with a rule
+    max_masks: int = 5000  # the most masks to ask about: with a rule, until there is an input
     max_seconds: float | None = None  # the time after which no further round begins
     spent: int = 0  # model calls before the loop: for the answer to a prompt, or to find boxes
-
-    @property
-    def budget(self) -> int:
-        """The most masks to ask about."""
-        return self.masks_for() if self.until is None else self.max_masks
-
-    @property
-    def ranked(self) -> bool:
-        """Whether the highest output of the model is its prediction."""
-        return is_ranked(self.model)
 
     @property
     def may_end_early(self) -> bool:
@@ -76,7 +65,7 @@ class LoopSettings:
         return self.calls.max_calls is None or 2**p <= self.calls.max_calls
 
     def for_input(self, scene: Scene, *, exact: bool) -> LoopSettings:
-        """The settings for an input: refused if they do not suit it.
+        """The settings for an input, with `n_masks` and `max_masks` that suit it, or refused.
 
         With a stop rule, no more masks are used than the method takes. Where there is room for all
         2^p masks (and `exact`: masks determine the perturbed inputs), a design given by its name
@@ -90,12 +79,12 @@ class LoopSettings:
             )
         if calls is not None and self.n_masks == "auto" and calls < 2**p:
             n_masks = min(n_masks, calls - 1)
-        found = replace(self, n_masks=n_masks)
-        room_for_all = exact and 2**p <= found.budget and self.may_ask_all(p)
+        budget = n_masks if self.until is None else self.max_masks
+        room_for_all = exact and 2**p <= budget and self.may_ask_all(p)
         most = getattr(method, "most_masks", None)
         if most is not None and not (room_for_all and isinstance(self.design, str)):
             if self.until is not None:
-                found = replace(found, max_masks=min(self.max_masks, most))
+                budget = min(budget, most)
             elif min(n_masks, 2**p) > most and not room_for_all:
                 raise ValueError(
                     f"`n_masks` must be at most {most:,} for {method.name}, or at least "
@@ -110,7 +99,7 @@ class LoopSettings:
                 "`method` needs the score with everything hidden, which an input of the domain "
                 f"{scene.domain!r} does not have with these settings; got {method!r}."
             )
-        return found
+        return replace(self, n_masks=n_masks, max_masks=budget)
 
 
 def check_masks(n_masks: Any) -> None:
@@ -134,8 +123,6 @@ def stop_settings(
 
     `max_masks` is only for a rule: without one, `n_masks` are asked.
     """
-    if until is None and max_masks is None and max_seconds is None:
-        return settings
     rule = None if until is None else as_rule(until)
     check_max_masks(max_masks, rule)
     if max_seconds is not None:

@@ -43,7 +43,7 @@ def check_targets(targets: Any, labels: Labels | None) -> None:
 
 
 def columns_of(
-    targets: Any, original: FloatArray, labels: Labels | None, *, ranked: bool = True
+    targets: Any, original: FloatArray, labels: Labels | None, ranked: bool
 ) -> list[int]:
     """Columns of the model's output: the k highest for a number, else those listed.
 
@@ -60,16 +60,17 @@ def columns_of(
             raise ValueError(
                 "`target` must be given for a model with several outputs that are not classes of "
                 f"one question; it has {outputs}: "
-                f"{_names([output_label(column, outputs, labels) for column in range(outputs)])}."
+                f"{_names(label_outputs(outputs, labels))}."
             )
         order = np.argsort(-original, kind="stable")
         return [int(column) for column in order[: int(targets)]]
     return _columns(targets, outputs, labels)
 
 
-def output_label(column: int, outputs: int, labels: Labels | None) -> str:
-    """The name of an output."""
-    return _by_column(labels).get(column, "output" if outputs == 1 else f"output {column}")
+def label_outputs(outputs: int, labels: Labels | None) -> list[str]:
+    """A name for each output."""
+    named = _by_column(labels)
+    return [named.get(j, "output" if outputs == 1 else f"output {j}") for j in range(outputs)]
 
 
 def target_of(column: int, labels: Labels | None) -> int | str:
@@ -80,12 +81,6 @@ def target_of(column: int, labels: Labels | None) -> int | str:
     named = _by_column(labels)
     label = named.get(column)
     return column if label is None or list(named.values()).count(label) > 1 else label
-
-
-def top_outputs(original: FloatArray, labels: Labels | None, k: int = 5) -> list[list[Any]]:
-    """The k highest outputs, highest first: pairs of label and score."""
-    columns = columns_of(k, original, labels)
-    return [[output_label(j, len(original), labels), float(original[j])] for j in columns]
 
 
 def _columns(targets: Sequence[Any], outputs: int | None, labels: Labels | None) -> list[int]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe, short_repr
 from eblime._types import RNGLike
-from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.explain import Source
+from eblime.engine.drive import run
+from eblime.engine.explain import Source, explanations, source_of
+from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, check_masks, method_for, stop_settings
 from eblime.engine.targets import Labels
 from eblime.models.adapt import as_model
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Asks = TypeVar("Asks", bound=Callable[..., object])
 
 
-class Question(TypedDict, total=False):
+class ExplainSettings(TypedDict, total=False):
     """The settings of one explanation; `BaseExplainer.explain` describes them."""
 
     n_masks: int | Literal["auto"] | None
@@ -41,10 +42,10 @@ class Question(TypedDict, total=False):
 
 
 def list_settings(method: Asks) -> Asks:
-    """List the settings of a `Question` in the signature of a method that takes `**question`."""
+    """List the `ExplainSettings` in the signature of a method that takes them as `**settings`."""
     given = inspect.signature(method)
     *own, _ = given.parameters.values()
-    kinds: dict[str, Any] = Question.__annotations__
+    kinds: dict[str, Any] = ExplainSettings.__annotations__
     settings = [
         inspect.Parameter(name, own[0].KEYWORD_ONLY, default=None, annotation=kind.__forward_arg__)
         for name, kind in kinds.items()
@@ -147,7 +148,11 @@ class BaseExplainer(ABC):
 
     @list_settings
     def explain(
-        self, x: object, target: Target = None, rng: RNGLike = 0, **question: Unpack[Question]
+        self,
+        x: object,
+        target: Target = None,
+        rng: RNGLike = 0,
+        **settings: Unpack[ExplainSettings],
     ) -> Explanation:
         """Explain one output of the model for an input.
 
@@ -197,11 +202,15 @@ class BaseExplainer(ABC):
         True
         """
         targets: Targets = 1 if target is None else [target]
-        return next(iter(self.explain_targets(x, targets, rng, **question).values()))
+        return next(iter(self.explain_targets(x, targets, rng, **settings).values()))
 
     @list_settings
     def explain_targets(
-        self, x: object, targets: Targets = 3, rng: RNGLike = 0, **question: Unpack[Question]
+        self,
+        x: object,
+        targets: Targets = 3,
+        rng: RNGLike = 0,
+        **settings: Unpack[ExplainSettings],
     ) -> dict[int, Explanation]:
         """Explain several outputs of the model for an input, from one set of model calls.
 
@@ -229,20 +238,26 @@ class BaseExplainer(ABC):
         >>> {e.label: e.as_list(top=1)[0][0] for e in found.values()}
         {'praise': "word 'good'", 'blame': "word 'slow'"}
         """
-        for name in question.keys() - Question.__annotations__.keys():
-            known = ", ".join(Question.__annotations__)
-            raise TypeError(f"`{name}` must be a setting of an explanation, which has {known}.")
-        asked: Any = {**dict.fromkeys(Question.__annotations__), **question}
-        settings = self.loop
-        if asked["n_masks"] is not None:
-            check_masks(asked["n_masks"])
-            settings = replace(settings, n_masks=asked["n_masks"])
-        settings = stop_settings(settings, *map(asked.get, ("until", "max_masks", "max_seconds")))
-        settings = replace(settings, calls=settings.calls.merge(asked["calls"], asked["cache"]))
-        check_progress(asked["progress"])
-        settings, subject, wanted = self.prepare(x, targets, settings)
-        shown = self.progress if asked["progress"] is None else asked["progress"]
-        return engine.explain(settings, subject, wanted, rng, progress=shown)
+        loop = self._loop_for(settings) if settings else self.loop
+        loop, subject, wanted = self.prepare(x, targets, loop)
+        session, progress = Session.begin(loop, subject, wanted, rng), settings.get("progress")
+        run(session, self.progress if progress is None else progress)
+        return explanations(session)
+
+    def _loop_for(self, settings: ExplainSettings) -> LoopSettings:
+        """The settings of the loop with those of one explanation, checked."""
+        names = ExplainSettings.__annotations__
+        for name in settings.keys() - names.keys():
+            raise TypeError(
+                f"`{name}` must be a setting of an explanation, which has {', '.join(names)}."
+            )
+        given: Any = {**dict.fromkeys(names), **settings}
+        check_progress(given["progress"])
+        loop = stop_settings(self.loop, given["until"], given["max_masks"], given["max_seconds"])
+        if given["n_masks"] is not None:
+            check_masks(given["n_masks"])
+            loop = replace(loop, n_masks=given["n_masks"])
+        return replace(loop, calls=loop.calls.merge(given["calls"], given["cache"]))
 
     def prepare(
         self, x: object, targets: object, settings: LoopSettings
@@ -252,7 +267,7 @@ class BaseExplainer(ABC):
 
     def source_of(self, explanation: Explanation, x: object) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""
-        return engine.source_of(self.loop, self.subject(x), explanation)
+        return source_of(self.loop, self.subject(x), explanation)
 
     def _normalise(self, **settings: object) -> None:
         """Replace settings by their normal form; only for constructors."""

@@ -20,7 +20,7 @@ from eblime.explainers.prompt import PromptExplainer
 from eblime.explainers.tabular import TabularExplainer
 from eblime.explainers.text import TextExplainer
 from eblime.methods.regression import as_method
-from eblime.models.conversion import is_frame
+from eblime.models.conversion import is_frame, is_ranked
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 from eblime.scores import Target
@@ -188,7 +188,7 @@ def compare_with(
             done += each.loop.masks_for()
             if len(asked) == 1:
                 x = explainer.input_again(x, asked[0])
-                if target is None and explainer.loop.ranked:
+                if target is None and is_ranked(explainer.loop.model):
                     target = target_of(asked[0].target, explainer.labels)
         report(done)
     found: dict[str, Explanation] = {}

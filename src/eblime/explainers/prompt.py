@@ -27,7 +27,7 @@ from eblime.engine.cache import open_cache
 from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
-from eblime.explainers.base import BaseExplainer, Question, list_settings, spend
+from eblime.explainers.base import BaseExplainer, ExplainSettings, list_settings, spend
 from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
@@ -133,7 +133,7 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        **question: Unpack[Question],
+        **settings: Unpack[ExplainSettings],
     ) -> Explanation:
         """Explain the answer to a question, or a part of it.
 
@@ -158,7 +158,7 @@ class PromptExplainer(BaseExplainer):
             See `TextExplainer.explain`.
         """
         whole = 0 if target is None and self._is_language else target
-        return BaseExplainer.explain(self, self._row(x, answer), whole, rng, **question)
+        return BaseExplainer.explain(self, self._row(x, answer), whole, rng, **settings)
 
     @list_settings
     def explain_targets(
@@ -168,7 +168,7 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        **question: Unpack[Question],
+        **settings: Unpack[ExplainSettings],
     ) -> dict[int, Explanation]:
         """Explain several parts of the answer to a question, from one set of model calls.
 
@@ -185,7 +185,7 @@ class PromptExplainer(BaseExplainer):
         explanations
             One explanation per target, by number: the whole answer, its sentences, other parts.
         """
-        return BaseExplainer.explain_targets(self, self._row(x, answer), targets, rng, **question)
+        return BaseExplainer.explain_targets(self, self._row(x, answer), targets, rng, **settings)
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings

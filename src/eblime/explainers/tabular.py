@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from eblime._checks import check_count
+from eblime._checks import check_choice, check_count
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.background import Background, Groups, group_columns, prepare
 from eblime.domains.tabular.row import open_row, open_sparse_row
@@ -40,6 +40,9 @@ class TabularExplainer(BaseExplainer):
     rows_per_mask
         The most rows of the background that are kept; of a larger one, as many are drawn at random
         when the explainer is made. A mask takes one model call for each of them.
+    link
+        "identity" explains the mean score of a mask; "logit" its log-odds, for a model of
+        probabilities: then importances add up on the scale of a logistic regression.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
@@ -67,14 +70,16 @@ class TabularExplainer(BaseExplainer):
     groups: Groups | None = None
     names: Sequence[str] | None = None
     rows_per_mask: int = 100
+    link: Literal["identity", "logit"] = "identity"
     _group_of: Mapping[str, str] = field(init=False)
     _table: Background | SparseTable = field(init=False)
 
     domain = "tabular"
-    about = ("rows_per_mask",)
+    about = ("rows_per_mask", "link")
 
     def __post_init__(self) -> None:
         check_count("rows_per_mask", self.rows_per_mask)
+        check_choice("link", self.link, ("identity", "logit"))
         table = as_table(self.background, self.names)  # a copy
         self._normalise(background=table.native)
         self._make_loop()
@@ -89,9 +94,10 @@ class TabularExplainer(BaseExplainer):
 
     @property
     def description(self) -> dict[str, Any]:
-        """How columns are hidden."""
+        """How columns are hidden, and the link if there is one."""
         n, most = self.background.shape[0], self.rows_per_mask
-        return {"background": f"{n} rows" if n <= most else f"{most} of {n} rows"}
+        found = {"background": f"{n} rows" if n <= most else f"{most} of {n} rows"}
+        return found if self.link == "identity" else {**found, "link": self.link}
 
     def subject(self, x: Any) -> MaskedSubject:
         """Read and check a row, so that it can be perturbed.
@@ -103,5 +109,5 @@ class TabularExplainer(BaseExplainer):
             columns.
         """
         if isinstance(self._table, SparseTable):
-            return open_sparse_row(x, self._table, self._group_of)
-        return open_row(x, self._table)
+            return open_sparse_row(x, self._table, self._group_of, self.link)
+        return open_row(x, self._table, self.link)

@@ -9,10 +9,10 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.aliasing import are_distinct
 from eblime.core.laws import PointValue, normal_law
 from eblime.core.mixture import Mixture, NoiseVariance
 from eblime.core.pairs import find_pairs
+from eblime.core.population import is_exhaustive
 from eblime.kernels import shapley
 from eblime.methods.common import Regression, bayesian_posterior, regress
 from eblime.posterior import Posterior
@@ -88,7 +88,7 @@ class BayesSHAP:
         mixture = self._mixture(masks, problem)
         law: Law = replace(mixture, matrix=basis, offset=np.full(p, share))
         drawn = answers.noisy or answers.sampling is not None
-        if len(masks) == 2.0**p and not drawn and are_distinct(masks):  # the Shapley values
+        if not drawn and is_exhaustive(masks):  # the Shapley values
             law = normal_law(law.mean, np.zeros((p, p)))
         extras: dict[str, ScalarLaw] = {
             "lam": mixture.lam,

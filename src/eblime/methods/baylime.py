@@ -78,9 +78,9 @@ class BayLIME:
     prior_mean: Numbers = 0.0
     prior_precision: Numbers | None = None
     noise_precision: float | None = None
-    prior: InitVar[Any] = None
+    prior: InitVar[object] = None
 
-    def __post_init__(self, prior: Any) -> None:
+    def __post_init__(self, prior: object) -> None:
         """Read the prior, and refuse settings that contradict each other."""
         if prior is not None:
             self._read(prior)
@@ -156,7 +156,7 @@ class BayLIME:
             cov += (np.eye(len(basis)) - basis @ basis.T) / lam
         return mean, cov, (alpha, lam)
 
-    def _read(self, prior: Any) -> None:
+    def _read(self, prior: object) -> None:
         """Take the numbers of an explanation or a posterior."""
         if self.prior_mean != 0.0:
             raise ValueError("`prior` and `prior_mean` must not both be given.")
@@ -193,7 +193,7 @@ def _numbers(name: str, value: Any) -> float | tuple[float, ...]:
     return float(array) if array.ndim == 0 else tuple(array.tolist())
 
 
-def _for_features(name: str, value: Any, p: int) -> FloatArray:
+def _for_features(name: str, value: object, p: int) -> FloatArray:
     """One number for each feature, (p,)."""
     array = np.asarray(value, dtype=np.float64)
     if array.ndim and len(array) != p:

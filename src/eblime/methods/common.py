@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections import UserDict
+from collections import ChainMap, UserDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.aliasing import Aliasing, find_aliasing
-from eblime.core.derived import DECIDED, hc_factors, local_noise_factors, noise_factors
+from eblime.core.derived import noise_factors
 from eblime.core.fit_quality import (
+    DECIDED,
     HeldOut,
     from_others,
+    hc_factors,
     held_out_r2,
     is_constant,
     leave_one_out,
@@ -29,14 +31,7 @@ from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import PointMass, PointValue, normal_law
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
-from eblime.core.pairs import (
-    MOST_EVEN,
-    Pairs,
-    even_share,
-    find_pairs,
-    odd_evidence,
-    pair_numbers,
-)
+from eblime.core.pairs import MOST_EVEN, Pairs, even_share, find_pairs, odd_evidence, pair_numbers
 from eblime.core.population import find_population
 from eblime.core.spectrum import (
     Response,
@@ -137,7 +132,7 @@ def regress(
             if penalised:
                 columns = np.column_stack([np.ones(len(columns)), columns])
             spectrum = decompose(columns, target.weights, flat=flat)
-            if corrected:
+            if corrected and target.sampling is not None:
                 effect = design_effect(spectrum, target.sampling)
             if corrected and flat:
                 columns = columns if spectrum.rows.all() else columns[spectrum.rows]
@@ -219,9 +214,9 @@ def local_posterior(
     posterior = _assemble(name, problem, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
         missed, squares = _leave_out(problem, law, coefficients)
-        held = HeldOut(compute=partial(float, _r2_of_rows(problem, missed)))
+        held: HeldOut | float = _r2_of_rows(problem, missed)
         if unequal:
-            law = law.stretch(local_noise_factors(law, problem.aliased * squares))
+            law = law.stretch(law.noise_factors(problem.aliased * squares))
     else:
         held = held_out(answers, errors)
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
@@ -375,7 +370,8 @@ def with_population(posterior: Posterior, problem: Regression) -> Posterior:
         return replace(posterior, law=law.stretch(factors, mean - law.mean))
     total = population.weights.sum() if free else np.inf
     level = population.weights @ (answers.scores - answers.masks @ mean) / total
-    extras = {**posterior.extras, "intercept": PointValue(value=float(level))}
+    known_level: Any = {"intercept": PointValue(value=float(level))}
+    extras = ChainMap(known_level, cast("Any", posterior.extras))  # the others are not read here
     if population.complete:  # nothing is held out
         missed = answers.scores - answers.masks @ mean - level
         r2 = weighted_r2(answers.scores, answers.weights, missed)
@@ -403,27 +399,23 @@ def _assemble(name: str, problem: Regression, law: Law, coefficients: FloatArray
     held, answers, spectrum = None, problem.answers, problem.spectrum
     if isinstance(law, Mixture):
         held = held_out(answers, partial(_ridge_errors, law, spectrum.flat))
+    y, root = problem.response.y, spectrum.root
+    total = y if spectrum.flat else y - root * (root @ y) / (root @ root)
+    missed = y - spectrum.masks @ coefficients
+    scale = float(y @ y) * np.finfo(float).eps ** 2 * len(y)
+    r2 = 1.0 if float(missed @ missed) <= scale else 0.0  # of constant scores, as in scikit-learn
+    if float(total @ total) > scale:
+        r2 = 1 - float(missed @ missed) / float(total @ total)
     return Posterior(
         law=law,
         estimand=f"{LINEAR_FIT}{'free' if spectrum.flat else 'no'} intercept",
         method=name,
         n_masks=len(spectrum.rows),
-        r2=_surrogate_r2(problem, coefficients),
+        r2=r2,
         ess=effective_size(spectrum.root**2),
         held_out=held,
         score_range=score_range(answers.scores, answers.weights),
     )
-
-
-def _surrogate_r2(problem: Regression, coefficients: FloatArray) -> float:
-    """Weighted R^2 of the surrogate; 1 for constant scores that it fits, as in scikit-learn."""
-    spectrum, y, root = problem.spectrum, problem.response.y, problem.spectrum.root
-    total = y if spectrum.flat else y - root * (root @ y) / (root @ root)
-    missed = y - spectrum.masks @ coefficients
-    scale = float(y @ y) * np.finfo(float).eps ** 2 * len(y)
-    if float(total @ total) <= scale:
-        return 1.0 if float(missed @ missed) <= scale else 0.0
-    return 1 - float(missed @ missed) / float(total @ total)
 
 
 def held_out(answers: Answers, errors: Callable[[Answers], FloatArray]) -> HeldOut:

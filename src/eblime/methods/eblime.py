@@ -20,17 +20,8 @@ from eblime.core.local import Level, LocalMixture, fit_local, most_together, res
 from eblime.core.mixture import Mixture
 from eblime.core.pairs import find_pairs
 from eblime.core.pool import PooledPrior, fit_pooled, learn_weights
-from eblime.core.spectrum import (
-    is_well_conditioned,
-    project,
-    rescale,
-)
-from eblime.methods.common import (
-    Regression,
-    bayesian_posterior,
-    local_posterior,
-    regress,
-)
+from eblime.core.spectrum import is_well_conditioned, project, rescale
+from eblime.methods.common import Regression, bayesian_posterior, local_posterior, regress
 from eblime.posterior import Posterior
 
 

@@ -24,8 +24,7 @@ _MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly
 def as_method(method: str | Method) -> Method:
     """The method of that name, or the object itself."""
     if isinstance(method, str):
-        made: Method = registry.find("methods", method)()
-        return made
+        return registry.find("methods", method)()
     if isinstance(method, type) or not isinstance(method, Method):
         known = ", ".join(repr(name) for name in registry.names("methods"))
         raise TypeError(
@@ -77,7 +76,7 @@ def is_quick(method: Method, answers: Answers) -> bool:
     return bool(work <= _MOST_WORK)
 
 
-def _sum_of_counts(settings: Any) -> int:
+def _sum_of_counts(settings: object) -> int:
     """The sum of all whole numbers among settings, such as numbers of draws."""
     if dataclasses.is_dataclass(settings):
         fields = dataclasses.fields(settings)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._warn import warn_user
 from eblime.models.asynchronous import AsyncModel
@@ -22,7 +21,7 @@ from eblime.protocols import Model
 _TASKS = ("image-classification", "text-classification", "sentiment-analysis")
 
 
-def _is_keras(model: Any) -> bool:
+def _is_keras(model: object) -> bool:
     """Whether an object is a Keras model or layer, of any version, or looks like one."""
     packages = ("keras", "tf_keras", "tensorflow")
     if any(descends(model, package, "Layer") for package in packages):
@@ -30,11 +29,11 @@ def _is_keras(model: Any) -> bool:
     return callable(model) and getattr(model, "layers", None) is not None and not _is_torch(model)
 
 
-def _is_torch(model: Any) -> bool:
+def _is_torch(model: object) -> bool:
     return descends(model, "torch", "Module")
 
 
-def _warn_of_classes(model: Any) -> None:
+def _warn_of_classes(model: object) -> None:
     """Warn about a function that is the wrong method of a classifier."""
     owner = getattr(model, "__self__", None)
     if getattr(model, "__name__", "") == "predict" and has_method(owner, "predict_proba"):
@@ -101,14 +100,14 @@ def as_model(model: Any) -> Model:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReadModel:
     model: Model
-    reader: Callable[[Any, int], Any]
+    reader: Callable[[Any, int], object]
 
-    def __call__(self, batch: Any) -> NDArray[Any]:
+    def __call__(self, batch: Any) -> np.ndarray:
         """Score a batch."""
         return np.asarray(on_cpu(self.reader(self.model(batch), len(batch))))
 
 
-def with_reader(model: Any, reader: Callable[[Any, int], Any] | None) -> Model:
+def with_reader(model: Any, reader: Callable[[Any, int], object] | None) -> Model:
     """A model with a function from what it returned for n inputs, and n, to scores, (n, outputs).
 
     Networks take the function themselves: it gets all that they return. None removes it.
@@ -126,7 +125,7 @@ class PipelineModel:
 
     pipeline: Any
 
-    def __call__(self, batch: Any) -> NDArray[Any]:
+    def __call__(self, batch: Any) -> np.ndarray:
         """Score a batch: texts, or uint8 images (n, H, W) or (n, H, W, 3)."""
         names = self.pipeline.model.config.id2label
         column_of = {name: int(column) for column, name in names.items()}
@@ -137,7 +136,7 @@ class PipelineModel:
                 row[column_of[entry["label"]]] = entry["score"]
         return scores
 
-    def _inputs(self, batch: Any) -> list[Any]:
+    def _inputs(self, batch: Iterable[Any]) -> list[object]:
         if not isinstance(batch, np.ndarray):
             return list(batch)
         from PIL import Image

@@ -9,12 +9,13 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from eblime._threads import at_fork
 
+T = TypeVar("T")
 _loop: asyncio.AbstractEventLoop | None = None
 _lock = threading.Lock()
 
@@ -27,25 +28,25 @@ class AsyncModel:
     inside a running loop, as in a notebook, and a client that the function keeps stays usable.
     """
 
-    function: Callable[[Any], Coroutine[Any, Any, Any]]
+    function: Callable[[Any], Coroutine[object, object, object]]
 
-    def __call__(self, batch: Any) -> Any:
+    def __call__(self, batch: object) -> object:
         """Score a batch: wait for the answer."""
         return wait_for(self.submit(batch))
 
-    def submit(self, batch: Any) -> Future[Any]:
+    def submit(self, batch: object) -> Future[object]:
         """Start to score a batch."""
         return asyncio.run_coroutine_threadsafe(self._score(batch), _running_loop())
 
-    async def _score(self, batch: Any) -> Any:
+    async def _score(self, batch: object) -> object:
         """The scores of a batch; a copy, as another call may fill the same array meanwhile."""
         returned = await self.function(batch)
         return returned.copy() if isinstance(returned, np.ndarray) else returned
 
 
-def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
+def in_thread(function: Callable[..., T], *args: object) -> Future[T]:
     """Call a function in a thread of its own, which never keeps the process from ending."""
-    future: Future[Any] = Future()
+    future: Future[T] = Future()
     context = copy_context()
 
     def run() -> None:
@@ -59,7 +60,7 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
     return future
 
 
-def wait_for(future: Future[Any], seconds: float = threading.TIMEOUT_MAX) -> Any:
+def wait_for(future: Future[T], seconds: float = threading.TIMEOUT_MAX) -> T:
     """What a call in the background returns; a `TimeoutError` after so many seconds."""
     try:
         return future.result(min(seconds, threading.TIMEOUT_MAX))

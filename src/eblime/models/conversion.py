@@ -15,8 +15,10 @@ from scipy import special
 from eblime._warn import warn_user
 from eblime.protocols import MeanBatch
 
+Names = Sequence[str] | None  # of outputs
 
-def descends(thing: Any, package: str, name: str) -> bool:
+
+def descends(thing: object, package: str, name: str) -> bool:
     """Whether an object is an instance of a class of a package, or of a subclass.
 
     Examples
@@ -58,7 +60,7 @@ def as_array(batch: Any) -> Any:
     return np.column_stack([_numbers(name, values) for name, values in columns])
 
 
-def is_ranked(model: Any) -> bool:
+def is_ranked(model: object) -> bool:
     """Whether the highest output is the prediction, as for a classifier.
 
     Not where a model has `ranked = False`, nor where a function reads its outputs, as boxes.
@@ -73,7 +75,8 @@ def join_batches(batches: Sequence[Any]) -> Any:
         return first
     if isinstance(first, MeanBatch):
         inputs = join_batches([batch.inputs for batch in batches])
-        return MeanBatch(inputs=inputs, sizes=np.concatenate([batch.sizes for batch in batches]))
+        sizes = np.concatenate([batch.sizes for batch in batches])
+        return MeanBatch(inputs=inputs, sizes=sizes, link=first.link)
     if isinstance(first, list):
         return [entry for batch in batches for entry in batch]
     if isinstance(first, np.ndarray):
@@ -91,12 +94,12 @@ def join_batches(batches: Sequence[Any]) -> Any:
     return nw.concat([nw.from_native(batch) for batch in batches], how="vertical").to_native()
 
 
-def is_frame(batch: Any) -> bool:
+def is_frame(batch: object) -> bool:
     """Whether a batch is a data frame of any library."""
     return getattr(batch, "columns", None) is not None
 
 
-def _numbers(name: Any, values: NDArray[Any]) -> NDArray[np.float64]:
+def _numbers(name: object, values: NDArray[np.generic]) -> NDArray[np.float64]:
     if values.dtype.kind in "buif":
         return values.astype(np.float64)
     known = [np.nan if _is_missing(value) else value for value in values]
@@ -109,7 +112,7 @@ def _numbers(name: Any, values: NDArray[Any]) -> NDArray[np.float64]:
     return np.array(known, dtype=np.float64)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
@@ -120,7 +123,7 @@ def default_output(names: Sequence[str | int]) -> str | int | None:
     return "logits" if "logits" in names else None  # the name in Hugging Face outputs
 
 
-def read_scores(model: Any, returned: Any, n: int, names: Sequence[str] | None = None) -> Any:
+def read_scores(model: Any, returned: object, n: int, names: Names = None) -> Any:
     """The scores in what a network returned for n inputs, an array or a tensor, (n, outputs).
 
     `model` has the settings: `reader`, or `output` and `activation`. `names` are those of the
@@ -146,7 +149,7 @@ def activate(values: Any, activation: str) -> Any:
     return special.softmax(values, axis=1) if activation == "softmax" else special.expit(values)
 
 
-def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | None = None) -> Any:
+def pick_output(outputs: object, wanted: str | int | None, names: Names = None) -> Any:
     """Select one tensor or array of what a network returned, by name or position."""
     entries = entries_of(outputs, names)
     if wanted is None:
@@ -205,7 +208,7 @@ def _needs_softmax(model: Any, outputs: Any) -> bool:
     return bool(decided["softmax"])
 
 
-def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
+def entries_of(outputs: object, names: Names) -> dict[str | int, Any]:
     """What a network returned, by name or position, without entries that are None."""
     found: dict[str | int, Any]
     if isinstance(outputs, Mapping):
@@ -233,14 +236,14 @@ def _list_names(entries: Mapping[str | int, Any]) -> str:
 _ADVICE = "Return an array of shape (n,) or (n, outputs) with one row per input."
 
 
-def is_async(model: Any) -> bool:
+def is_async(model: object) -> bool:
     """Whether calling a model returns a coroutine instead of scores."""
     return inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
         getattr(model, "__call__", None)  # noqa: B004  the method itself is inspected
     )
 
 
-def as_scores(returned: Any) -> NDArray[Any]:
+def as_scores(returned: object) -> NDArray[np.generic]:
     """What a model returned, as an array of real numbers."""
     try:
         if np.ma.is_masked(returned):
@@ -271,7 +274,7 @@ def _number(score: Any) -> float:
     return float(score)
 
 
-def _describe(returned: Any) -> str:
+def _describe(returned: object) -> str:
     """The type of what was returned, with an example, and what to return instead."""
     kind, advice = f"a {type(returned).__name__}", _ADVICE
     if inspect.iscoroutine(returned):

@@ -19,7 +19,7 @@ _LEFT_OUT = ("url", "key_name", "digest", "device")  # they change no answer
 _DATA = (str, int, float, tuple, Mapping)
 
 
-def fingerprint(model: Any) -> str:
+def fingerprint(model: object) -> str:
     """A string that changes when the model's content does, and is the same in every process.
 
     An ONNX file without external data is its bytes, with the settings of its `OnnxModel`.
@@ -45,7 +45,7 @@ def fingerprint(model: Any) -> str:
     return digest_of(("onnx", model.digest, *settings))
 
 
-def named(model: Any, model_id: str) -> str:
+def named(model: object, model_id: str) -> str:
     """The user's name of a model, and a digest of the settings that eblime wraps the model with.
 
     They are the reader, the function that compares answers, the length of a written answer, ...
@@ -54,7 +54,7 @@ def named(model: Any, model_id: str) -> str:
     return f"{model_id} {digest_of([*_settings(model)])}"
 
 
-def _is_adapter(model: Any) -> bool:
+def _is_adapter(model: object) -> bool:
     return type(model).__module__.startswith("eblime.models.") and is_dataclass(model)
 
 

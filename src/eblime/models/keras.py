@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime.models.conversion import as_array, descends, on_cpu, read_scores
 from eblime.models.torch import import_torch
@@ -42,11 +41,11 @@ class KerasModel:
 
     network: Any
     output: str | int | None = None
-    reader: Callable[[Any, int], Any] | None = None
+    reader: Callable[[Any, int], object] | None = None
 
     activation: ClassVar[str] = "none"  # the network does it
 
-    def __call__(self, batch: Any) -> NDArray[Any]:
+    def __call__(self, batch: Any) -> np.ndarray:
         """Score a batch."""
         is_torch = descends(self.network, "torch", "Module")  # other backends record no gradients
         with import_torch().no_grad() if is_torch else nullcontext():

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 
@@ -33,7 +33,11 @@ from eblime._types import FloatArray
 from eblime.models.conversion import descends
 from eblime.models.torch import evaluation
 
+if TYPE_CHECKING:
+    import torch
+
 Spans = list[tuple[int, int]]
+Tokens = Sequence[Sequence[int]]  # of each prompt
 
 _TOKENS = 8192  # in one forward pass, with the padding
 _TOKENS_CPU = 600  # the padding of larger batches costs a CPU more than they save
@@ -45,7 +49,7 @@ _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occ
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
 
-def as_language_model(obj: Any) -> Any:
+def as_language_model(obj: object) -> Any:
     """Wrap a language model.
 
     Parameters
@@ -173,7 +177,7 @@ class TransformersModel:
         wanted = self._encode(answer)
         if not wanted:
             raise ValueError("`answer` must not be empty.")
-        found: list[Any] = [None] * len(prompts)
+        found: list[FloatArray] = [np.empty(0)] * len(prompts)
         with evaluation(self.model) as device:
             for places, rows in self._batches(prompts, len(wanted)):
                 scored = self._score([row + wanted[:-1] for row in rows], wanted, device)
@@ -234,7 +238,7 @@ class TransformersModel:
             places, order = order[:size], order[size:]
             yield places, [rows[k] for k in places]
 
-    def _pad(self, rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
+    def _pad(self, rows: Tokens, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         import torch
 
         gaps = [max(map(len, rows)) - len(row) for row in rows]
@@ -243,7 +247,7 @@ class TransformersModel:
         mask = [[0] * gap + [1] * len(row) for gap, row in pairs]
         return torch.tensor(tokens, device=device), torch.tensor(mask, device=device)
 
-    def _score(self, rows: Sequence[Sequence[int]], wanted: list[int], device: Any) -> FloatArray:
+    def _score(self, rows: Tokens, wanted: list[int], device: torch.device) -> FloatArray:
         """Log probabilities of the wanted tokens, the first of which follows each row, (n, m).
 
         The last of the wanted tokens is not in the rows: nothing follows it.
@@ -252,7 +256,7 @@ class TransformersModel:
 
         (tokens, mask), m = self._pad(rows, device), len(wanted)
         known = inspect.signature(self.model.forward).parameters
-        options: dict[str, Any] = {"use_cache": False} if "use_cache" in known else {}
+        options: dict[str, object] = {"use_cache": False} if "use_cache" in known else {}
         if "position_ids" in known:  # the padding has no positions
             options["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
         if "logits_to_keep" in known:
@@ -280,7 +284,7 @@ class ServerError(RuntimeError):
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Redirects are errors: the key is for the server that the user named."""
 
-    def redirect_request(self, *args: Any) -> None:
+    def redirect_request(self, *args: object) -> None:
         return None
 
 
@@ -333,7 +337,7 @@ class ServerModel:
     key_name: str | None = field(default="OPENAI_API_KEY", kw_only=True)
     max_new_tokens: int = field(default=256, kw_only=True)
     temperature: float = field(default=0.0, kw_only=True)
-    options: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    options: Mapping[str, object] | None = field(default=None, kw_only=True)
     _memory: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
     batch_sizes: ClassVar[Sequence[int]] = (1,)
@@ -452,7 +456,7 @@ class ServerModel:
                 )
         return spans, np.minimum(np.array(logs, dtype=np.float64), 0.0)
 
-    def _ask_prompt(self, form: str, prompt: str, answer: str = "", **settings: Any) -> Any:
+    def _ask_prompt(self, form: str, prompt: str, answer: str = "", **settings: object) -> Any:
         """The reply to a prompt, and the beginning of an answer to it, with one choice."""
         body: dict[str, Any] = {"temperature": 0.0, **settings}
         path = "/chat/completions" if form == "chat" else "/completions"
@@ -470,7 +474,7 @@ class ServerModel:
             raise self._error(f"must return one choice; it returned {number}", retry_after=0)
         return reply
 
-    def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def _ask(self, path: str, body: Mapping[str, object] | None = None) -> Any:
         """Send one request, and return what the reply has."""
         data = None
         if body is not None:
@@ -519,7 +523,7 @@ class ServerModel:
             return self._error(f"must return {wrong}", retry_after=0)
         return content
 
-    def _refusal(self, status: int, content: Any, reason: str, pause: str | None) -> ServerError:
+    def _refusal(self, status: int, content: object, reason: str, pause: str | None) -> ServerError:
         content = _find(content, "error") or content
         text = _short(_find(content, "message") or content or reason).rstrip(". ")
         wait, message = _seconds(pause), f"refused with status {status}"
@@ -576,7 +580,7 @@ def _find(reply: Any, *path: str | int, kind: type = object) -> Any:
     return reply if isinstance(reply, kind) else None
 
 
-def _short(text: Any) -> str:
+def _short(text: object) -> str:
     return printable(text)[:_LONGEST_ERROR]
 
 

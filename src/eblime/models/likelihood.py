@@ -26,7 +26,7 @@ SCORES = {  # name -> what it is, in words
 _LARGEST = -1e-7  # log probability of a logit: single precision knows no probability nearer to 1
 
 
-def is_language_model(model: Any) -> bool:
+def is_language_model(model: object) -> bool:
     """Whether it answers prompts, rather than scoring them: an address, a pair, or an object."""
     if isinstance(model, (str, tuple, os.PathLike)):
         return True

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._checks import check_choice
 from eblime._lazy import import_extra
@@ -73,10 +72,10 @@ class OnnxModel:
     """
 
     session: Any
-    preprocess: Callable[[NDArray[Any]], Any] | None = None
+    preprocess: Callable[[np.ndarray], object] | None = None
     activation: Literal["none", "softmax", "sigmoid"] = "none"
     output: str | None = None
-    reader: Callable[[Any, int], Any] | None = None
+    reader: Callable[[Any, int], object] | None = None
     digest: str | None = None
     decided: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -139,7 +138,7 @@ class OnnxModel:
         """Whether uint8 images are divided by 255; not for a graph with uint8 input."""
         return bool(self.session.get_inputs()[0].type != "tensor(uint8)")
 
-    def __call__(self, batch: Any) -> NDArray[Any]:
+    def __call__(self, batch: Any) -> np.ndarray:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d)."""
         batch = as_array(batch)
         entry = self.session.get_inputs()[0]
@@ -157,7 +156,7 @@ class OnnxModel:
         images = images if self.preprocess is None else np.asarray(self.preprocess(images))
         return self._run(images.astype(kind, copy=False), entry)
 
-    def _run(self, images: NDArray[Any], entry: Any) -> NDArray[Any]:
+    def _run(self, images: np.ndarray, entry: Any) -> np.ndarray:
         """Run the graph; one with a fixed batch size is run several times, the last one padded."""
         fixed = entry.shape[0] if isinstance(entry.shape[0], int) else len(images)
         padded = np.concatenate([images, np.repeat(images[-1:], -len(images) % fixed, axis=0)])
@@ -168,7 +167,7 @@ class OnnxModel:
         return np.concatenate(parts)[: len(images)].astype(np.float64)
 
 
-def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
+def _arrange(batch: np.ndarray, shape: list[object]) -> np.ndarray:
     """Bring a batch into the graph's layout: unchanged, with the channels moved, or flattened."""
     if len(shape) == 2:
         return batch.reshape(len(batch), -1)
@@ -186,7 +185,7 @@ def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
     )
 
 
-def fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
+def fits(given: tuple[int, ...], wanted: list[object]) -> bool:
     """Whether a shape has the fixed sizes of the graph; named axes may have any size."""
     return len(given) == len(wanted) and all(
         not isinstance(want, int) or have == want

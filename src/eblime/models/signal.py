@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime.models.conversion import as_scores, is_ranked
 from eblime.models.onnx import OnnxModel, fits
@@ -50,7 +49,7 @@ class SignalModel:
             return {}
         return {"layout": "(n, T)" if known == "flat" and scene.flat else LAYOUTS[known]}
 
-    def __call__(self, batch: NDArray[Any]) -> Any:
+    def __call__(self, batch: np.ndarray) -> Any:
         """Score a batch of signals, (n, T) or (n, C, T)."""
         layout = self.layout if self.layout != "auto" else self._found.get(batch.ndim)
         if layout is not None:
@@ -75,7 +74,7 @@ class SignalModel:
             f"channels and samples, or set `layout`. {reasons}"
         ) from (failures[0][1] if failures else None)
 
-    def _candidates(self, batch: NDArray[Any]) -> list[str]:
+    def _candidates(self, batch: np.ndarray) -> list[str]:
         flat_first = batch.ndim == 2 and not isinstance(self.model, TorchModel)
         order = ["flat", "first", "last"] if flat_first else ["first", "flat", "last"]
         if isinstance(self.model, OnnxModel):
@@ -84,7 +83,7 @@ class SignalModel:
         return order
 
 
-def arrange(batch: NDArray[Any], layout: str) -> NDArray[Any]:
+def arrange(batch: np.ndarray, layout: str) -> np.ndarray:
     """A batch, (n, T) or (n, C, T), in a layout."""
     if layout == "flat":
         return batch.reshape(len(batch), -1)

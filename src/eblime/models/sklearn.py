@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from eblime._types import FloatArray
 from eblime.models.asynchronous import AsyncModel
 from eblime.models.conversion import descends, is_async, is_frame
 
@@ -36,7 +36,7 @@ class SklearnModel:
     ranked: bool = True
     as_is: bool = False
 
-    def __call__(self, batch: Any) -> NDArray[Any]:
+    def __call__(self, batch: Any) -> np.ndarray:
         """Score a batch; the result has one column if the model returns one number per input.
 
         The columns of a classifier with several outputs follow each other. A classifier that
@@ -46,7 +46,7 @@ class SklearnModel:
         scores = self.predict(batch.reshape(len(batch), -1) if images else batch)
         if isinstance(scores, list) and scores and np.ndim(scores[0]) > 1:
             scores = np.concatenate(scores, axis=1)
-        found = np.asarray(scores)
+        found: np.ndarray = np.asarray(scores)
         if self.classes is not None and found.ndim == 1:
             return _indicators(found, self.classes)
         if self.classes is not None and np.ndim(self.classes[0]) > 0:  # several outputs
@@ -55,7 +55,7 @@ class SklearnModel:
         return found[:, None] if found.ndim == 1 else found
 
 
-def wrap_estimator(model: Any, name: str) -> SklearnModel:
+def wrap_estimator(model: object, name: str) -> SklearnModel:
     """Wrap one of the methods of an estimator; one that is an `async def` is awaited."""
     method, classes, ranked = getattr(model, name), None, not has_several_outputs(model)
     if name == "predict":
@@ -68,7 +68,7 @@ def wrap_estimator(model: Any, name: str) -> SklearnModel:
     )
 
 
-def _classes(model: Any) -> list[Any] | None:
+def _classes(model: object) -> list[Any] | None:
     """The `classes_` of a classifier; None if it has none, as CatBoost's regressors."""
     try:
         found = getattr(model, "classes_", None)
@@ -77,21 +77,21 @@ def _classes(model: Any) -> list[Any] | None:
     return None if found is None or len(found) == 0 else list(found)
 
 
-def has_several_outputs(model: Any) -> bool:
+def has_several_outputs(model: object) -> bool:
     """Whether a classifier answers several questions, each with classes of its own."""
     return np.ndim((_classes(model) or [0])[0]) > 0
 
 
-def has_method(model: Any, name: str) -> bool:
+def has_method(model: object, name: str) -> bool:
     """Whether a model has a method; scikit-learn hides those that its parts do not have."""
     return callable(getattr(model, name, None))
 
 
-def _indicators(found: NDArray[Any], classes: Sequence[Any]) -> NDArray[Any]:
+def _indicators(found: np.ndarray, classes: Sequence[object]) -> FloatArray:
     return np.stack([found == name for name in classes], axis=1).astype(np.float64)
 
 
-def _estimator_type(model: Any) -> str | None:
+def _estimator_type(model: object) -> str | None:
     try:
         tags = getattr(model, "__sklearn_tags__", None)
         declared = tags().estimator_type if tags else getattr(model, "_estimator_type", None)
@@ -106,7 +106,7 @@ class XgboostModel:
 
     booster: Any
 
-    def __call__(self, batch: Any) -> NDArray[Any]:
+    def __call__(self, batch: Any) -> np.ndarray:
         """Score a batch of rows: an array, a sparse matrix or a data frame."""
         import xgboost
 
@@ -117,7 +117,7 @@ class XgboostModel:
         return np.asarray(self.booster.predict(rows))
 
 
-def output_names(model: Any) -> list[str] | dict[int, str] | None:
+def output_names(model: object) -> list[str] | dict[int, str] | None:
     """Labels of a classifier's outputs; None if it has none.
 
     They come from `config.id2label` of a Hugging Face network or pipeline, also inside a
@@ -126,7 +126,7 @@ def output_names(model: Any) -> list[str] | dict[int, str] | None:
     return _hugging_face_names(model) or _class_names(model)
 
 
-def _hugging_face_names(model: Any) -> dict[int, str] | None:
+def _hugging_face_names(model: object) -> dict[int, str] | None:
     inner = getattr(model, "module", getattr(model, "pipeline", model))  # inside our own adapters
     for holder in (inner, getattr(inner, "model", None)):  # a pipeline has its network in `model`
         names = getattr(getattr(holder, "config", None), "id2label", None)

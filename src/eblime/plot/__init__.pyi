@@ -15,6 +15,7 @@ from eblime.plot.charts import intervals as intervals
 from eblime.plot.charts import means as means
 from eblime.plot.charts import ranks as ranks
 from eblime.plot.charts import ridge as ridge
+from eblime.plot.charts import waterfall as waterfall
 from eblime.plot.maps import importance_map as importance_map
 from eblime.plot.maps import interaction_map as interaction_map
 from eblime.plot.maps import posterior_maps as posterior_maps

@@ -70,6 +70,48 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     return _finish(drawn, explanation)
 
 
+def waterfall(explanation: Explanation, *, top: int = 10, ax: Axes | None = None) -> Axes:
+    """From the fit's score with everything hidden to its score for the input, step by step.
+
+    A bar is what a feature adds, with its 95 % interval at the end; the features beyond the `top`
+    are one bar. A dashed line is the prediction.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+    >>> ax = eblime.plot.waterfall(e)
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['fit, all hidden', "word 'or'", "word 'one'", "word 'three'", 'fit, all shown']
+    """
+    check_count("top", top)
+    post = explanation.posterior
+    order, rest = post.order()[:top][::-1], post.order()[top:]
+    steps, names = post.mean[order], [style.caption(explanation.features[j]) for j in order]
+    spread = (post.interval() - post.mean[:, None])[order] if post.has_spread else None
+    if len(rest):
+        steps, names = np.append(post.mean[rest].sum(), steps), [f"{len(rest)} others", *names]
+        if spread is not None:
+            half = 1.96 * np.sqrt(max(post.cov[np.ix_(rest, rest)].sum(), 0.0))
+            spread = np.concatenate([[[-half, half]], spread])
+    ends = post.intercept + np.concatenate([[0.0], np.cumsum(steps)])
+    rows = np.arange(1, len(steps) + 1)
+    drawn = style.axes(ax, (6.4, 1.5 + 0.28 * len(steps)))
+    drawn.use_sticky_edges = False
+    drawn.barh(rows, steps, left=ends[:-1], height=0.62, color=list(map(style.sign_colour, steps)))
+    places = np.arange(len(ends))
+    drawn.vlines(ends, places - 0.31, places + 1.31, color=style.NEUTRAL, linewidth=0.8)
+    if spread is not None:
+        drawn.hlines(rows, *(ends[1:, None] + spread).T, color=style.INK, linewidth=1.6)
+    drawn.plot(ends[[0, -1]], [0, len(steps) + 1], "o", color=style.INK, markersize=5)
+    shown = f"prediction {explanation.prediction:.3g}"
+    drawn.axvline(explanation.prediction, color=style.MARK, linestyle="--", label=shown)
+    drawn.set_yticks(range(len(steps) + 2), ["fit, all hidden", *names, "fit, all shown"])
+    drawn.set_xlabel(style.axis_label(explanation, "(whiskers: 95 %)", what="score"))
+    drawn.legend(frameon=False, fontsize="small")
+    return _finish(drawn, explanation)
+
+
 def _ranked(
     explanation: Explanation, top: int, ax: Axes | None
 ) -> tuple[Axes, IntArray, Posterior]:
@@ -334,11 +376,7 @@ def by_width(
 
 
 def detection(
-    curve: DetectionCurve,
-    *,
-    label: str = "",
-    colour: str = style.FAVOUR,
-    ax: Axes | None = None,
+    curve: DetectionCurve, *, label: str = "", colour: str = style.FAVOUR, ax: Axes | None = None
 ) -> Axes:
     """Probability of detection against size, its bounds, and the share found at each size.
 

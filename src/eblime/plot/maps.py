@@ -254,7 +254,7 @@ class Canvas:
         down, across = self.height // rows, self.width // columns
         return pixels[down // 2 :: down, across // 2 :: across][:rows, :columns]
 
-    def outline(self, drawn: Axes, inside: BoolArray, colour: str, **looks: Any) -> None:
+    def outline(self, drawn: Axes, inside: BoolArray, colour: str, **looks: object) -> None:
         """Draw the border of some pixels of the canvas, unless there are none."""
         if inside.any():
             settings: Any = {"origin": "upper", "extent": self.extent(1), "linewidths": 1.6}

@@ -34,11 +34,7 @@ def axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def feature_axes(
-    ax: Axes | None,
-    explanation: Explanation,
-    order: IntArray,
-    *,
-    row: float = 0.28,
+    ax: Axes | None, explanation: Explanation, order: IntArray, *, row: float = 0.28
 ) -> Axes:
     """Axes with one named row per feature of `order`, from below, and a line at zero."""
     drawn = axes(ax, (6.4, 1.1 + row * len(order)))
@@ -84,13 +80,16 @@ def caption(text: object, longest: int = 40) -> str:
     return (" " if short[:1] in ("", "_") else "") + short.replace("$", r"\$")
 
 
-def axis_label(explanation: Explanation, note: str = "", *, longest: int = 36) -> str:
+def axis_label(
+    explanation: Explanation, note: str = "", *, longest: int = 36, what: str = "importance"
+) -> str:
     """The label of an axis of importances, in lines of about `longest` characters.
 
     A long class name would otherwise be cut off, or overlap with the power of ten of the ticks.
     """
-    parts = [part.replace(" ", "\xa0") for part in (caption(explanation.label, 28), note)]
-    return textwrap.fill(f"importance for {' '.join(parts)}", longest).replace("\xa0", " ")
+    words = (caption(explanation.label, 28), explanation.unit and f"({explanation.unit})", note)
+    parts = [part.replace(" ", "\xa0") for part in words if part]
+    return textwrap.fill(f"{what} for {' '.join(parts)}", longest).replace("\xa0", " ")
 
 
 def title(ax: Axes, explanation: Explanation, *lines: str) -> None:

@@ -13,7 +13,7 @@ from eblime._checks import check_count
 from eblime._files import write_whole
 from eblime._repr import name_of
 from eblime._text import printable
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray, IntArray, Record
 from eblime.kernels import ExponentialKernel, kernel_of, uniform
 from eblime.plot.volumes import sections_of
 from eblime.posterior import Posterior
@@ -109,7 +109,7 @@ def report(
     return page
 
 
-def _comparison(compared: Comparison, k: int) -> dict[str, object]:
+def _comparison(compared: Comparison, k: int) -> Record:
     import base64
     import io
 
@@ -125,7 +125,7 @@ def _comparison(compared: Comparison, k: int) -> dict[str, object]:
     }
 
 
-def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
+def _section(explanation: Explanation, number: int, k: int) -> Record:
     post, order = explanation.posterior, explanation.posterior.order()
     names = explanation.features
     data = page_data(explanation, min(k, post.n_features))
@@ -163,7 +163,7 @@ def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
     return found
 
 
-def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
+def page_data(explanation: Explanation, k: int) -> Record:
     """Everything the page's controls need, as plain lists, the most important feature first.
 
     `low` and `high` have one row per feature and one entry per level. `from`, `to` and `density`
@@ -183,9 +183,9 @@ def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
     return found
 
 
-def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
+def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int) -> Record:
     names = explanation.features
-    found: dict[str, object] = {
+    found: Record = {
         "index": [int(j) for j in order],
         "name": [printable(names[j]) for j in order],
         "mean": _short(post.mean[order], 6),
@@ -199,7 +199,7 @@ def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int)
     return found | _spread(post, order, k) if post.has_spread else found
 
 
-def _spread(post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
+def _spread(post: Posterior, order: IntArray, k: int) -> Record:
     """Intervals, probabilities and densities; empty if there are too few masks for them."""
     tails = np.array([(1 - level) / 2 for level in LEVELS])
     chosen = post.select(order)

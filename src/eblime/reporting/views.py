@@ -116,7 +116,7 @@ def volume_view(explanation: Explanation) -> Markup:
     )
 
 
-def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, object]:
+def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, Any]:
     return _layers(explanation, canvas.photo, canvas.labels, _SLICE, _SLICE)
 
 

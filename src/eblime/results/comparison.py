@@ -304,18 +304,18 @@ class Comparison:
             raise ValueError(
                 "The explanations must have the same features for one plot; use `pictures()`."
             )
-        draw = registry.find("displays", "comparison")
-        return draw(self.explanations, top=top, prob=prob, ax=ax)  # type: ignore[no-any-return]
+        draw = registry.find("charts", "comparison")
+        return draw(self.explanations, top=top, prob=prob, ax=ax)
 
     def pictures(self, top: int = 5) -> Figure:
         """The pictures of all explanations side by side, such as maps; a matplotlib figure."""
-        return registry.find("displays", "pictures")(self, top=top)  # type: ignore[no-any-return]
+        return registry.find("figures", "pictures")(self, top=top)  # type: ignore[no-any-return]
 
     def to_html(
         self, path: str | os.PathLike[str] | None = None, *, title: str | None = None
     ) -> str:
         """One self-contained page: how far the explanations agree, and each of them."""
-        return registry.find("displays", "page")(self, path, title=title)  # type: ignore[no-any-return]
+        return registry.find("pages", "page")(self, path, title=title)
 
     def to_json(self, top: int = 5, prob: float = 0.95) -> str:
         """The numbers of `sensitivity` as JSON text, in the layout of docs/reference/json.md."""
@@ -412,7 +412,7 @@ class Comparison:
         return [f"{m} [{a:.3g}, {b:.3g}]" for m, (a, b) in zip(means, ends, strict=True)]
 
     def _repr_html_(self) -> str:
-        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
+        return registry.find("pages", "notebook")(self)
 
     def __repr__(self) -> str:
         """One line: the prediction and the methods."""
@@ -458,7 +458,7 @@ def _unit(first: Scene, second: Scene) -> str | None:
     return _UNITS.get(first.domain, "element")
 
 
-def _at(values: NDArray[Any], features: IntArray) -> FloatArray:
+def _at(values: NDArray[np.generic], features: IntArray) -> FloatArray:
     """Values of features at each cell, zero where there is no feature."""
     return np.append(values, 0.0)[features]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eblime import registry
 from eblime._repr import describe, name_of
@@ -66,17 +66,18 @@ def _masks(explanation: Explanation, *, even: bool = False) -> str:
 
 def _averaged(explanation: Explanation, *, drawn: bool) -> str:
     """What the score of a mask is a mean over; empty if a mask has one input."""
-    about: Any = explanation.provenance.get("input")
+    about: object = explanation.provenance.get("input")
     found = about.get("background") if isinstance(about, Mapping) else None
     if isinstance(found, str):
-        rows = f"{printable(found[:60])} of the background"
-        return f"the mean over {rows}, from which all hidden values are taken"
+        mean = f"the mean over {printable(found[:60])} of the background"
+        mean = f"the log-odds of {mean}" if explanation.unit else mean
+        return f"{mean}, from which all hidden values are taken"
     return "the mean over the perturbed inputs with that mask" if drawn else ""
 
 
 def _weights(explanation: Explanation, words: str) -> str:
     own = getattr(explanation.method, "kernel", None)
-    stored: Any = explanation.provenance.get("kernel")
+    stored: object = explanation.provenance.get("kernel")
     if own is not None and "to all masks" in words:
         stored = describe(as_kernel(own))
     kernel = kernel_of(stored)

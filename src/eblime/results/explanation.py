@@ -16,7 +16,7 @@ from eblime._checks import as_generator, check_choice, check_count
 from eblime._progress import Progress
 from eblime._repr import describe
 from eblime._text import paragraph, printable
-from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
+from eblime._types import BoolArray, Columns, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
@@ -33,6 +33,7 @@ from eblime.results.indices import (
     posteriors_by_width,
 )
 from eblime.results.notes import footer
+from eblime.results.reasons import Reason, find_reasons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +127,17 @@ class Explanation:
     @property
     def headline(self) -> str:
         """What was explained: the target and its prediction."""
-        return f"{printable(self.label)}: predicted {self.prediction:.4g}"
+        shown = f"{printable(self.label)}: predicted {self.prediction:.4g}"
+        if self.unit:
+            shown += f" ({self.unit}; probability {1 / (1 + np.exp(-self.prediction)):.4g})"
+        return shown
+
+    @property
+    def unit(self) -> str:
+        """The unit of the scores in words: "log-odds" with `link="logit"`, otherwise ""."""
+        about: Any = self.provenance.get("input")
+        logit = isinstance(about, Mapping) and about.get("link") == "logit"
+        return "log-odds" if logit else ""
 
     @property
     def estimand(self) -> str:
@@ -198,7 +209,7 @@ class Explanation:
         ends = self.posterior.select(order).interval(prob).tolist()
         return [(*row, low, high) for row, (low, high) in zip(rows, ends, strict=True)]
 
-    def details(self) -> dict[str, list[Any]]:
+    def details(self) -> Columns:
         """What is known of each feature besides its name, one entry per feature.
 
         For images `centroid_row`, `centroid_column`, `top`, `left`, `bottom`, `right` and `area` in
@@ -213,30 +224,23 @@ class Explanation:
         chosen: Any = as_method(method)
         index = getattr(chosen, "index", "lime")
         check_game(self.answers, index)
-        if (
-            hasattr(chosen, "with_kernel")
-            and index == "lime"
-            and getattr(chosen, "kernel", None) is None
-        ):
+        own = getattr(chosen, "kernel", None)
+        if own is None and index == "lime" and hasattr(chosen, "with_kernel"):
             chosen = chosen.with_kernel(own_kernel(self))
         generator = as_generator(rng)
         state = generator.bit_generator.state
-        fitted = fit_each(chosen, generator, [self.answers])
+        (posterior,) = fit_each(chosen, generator, [self.answers])
         known = {name: value for name, value in self.provenance.items() if name != "pooled"}
         return dataclasses.replace(
             self,
             generator=state,
-            posterior=fitted[0],
+            posterior=posterior,
             method=chosen,
             provenance={**known, "method": describe(chosen)},
         )
 
     def importances(
-        self,
-        index: str = "lime",
-        *,
-        width: float | None = None,
-        kernel: str | Kernel | None = None,
+        self, index: str = "lime", *, width: float | None = None, kernel: str | Kernel | None = None
     ) -> Posterior:
         """The posterior of any index, from the answers that are there: no model call.
 
@@ -330,6 +334,26 @@ class Explanation:
         """The most important features as text."""
         return self.posterior.table(list(self.features), prob, top)
 
+    def reasons(self, k: int = 3, direction: str = "against") -> list[Reason]:
+        """The features that speak most clearly for or against the prediction, the strongest first.
+
+        Parameters
+        ----------
+        k
+            How many; fewer if fewer features have that direction.
+        direction
+            "against" for those that lower the score, "for" for those that raise it.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [0.5 + 0.2 * ("good" in t) - 0.3 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> print(e.reasons(1)[0])
+        word 'slow' lowers the score by 0.3 (exactly); P(strongest) > .99
+        """
+        return find_reasons(self, k, direction)
+
     def to_frame(self, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
         """One row per feature: feature, mean, sd, low, high, prob_positive, top_k and `details`.
 
@@ -338,18 +362,18 @@ class Explanation:
         """
         return export.to_frame(self, prob, k)
 
-    def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
+    def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: object) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
 
-        Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence", "width"; for images also "map", with `of="uncertainty"` and
-        others; for texts and prompts "text"; for signals "signal"; for volumes "slices" and
-        "projections". `eblime.plot` describes their settings.
+        Kinds: "intervals" (default), "means" (default for a point estimate), "waterfall" (from the
+        score with everything hidden to the prediction), "density", "ranks", "lambda",
+        "convergence", "width"; for images also "map", with `of="uncertainty"` and others; for texts
+        and prompts "text"; for signals "signal"; for volumes "slices" and "projections".
+        `eblime.plot` describes their settings.
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
-        draw = registry.find("plots", kind)
-        return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("plots", kind)(self, ax=ax, **settings)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to one file, without pickle, whole or not at all; `eblime.load` reads it."""
@@ -366,10 +390,10 @@ class Explanation:
         importance, uncertainty or the probability to be among the first. `eblime.report` puts
         several explanations into one page.
         """
-        return registry.find("displays", "page")(self, path, title=title)  # type: ignore[no-any-return]
+        return registry.find("pages", "page")(self, path, title=title)
 
     def _repr_html_(self) -> str:
-        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
+        return registry.find("pages", "notebook")(self)
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/json.md."""

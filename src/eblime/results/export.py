@@ -13,7 +13,7 @@ import numpy as np
 
 from eblime._checks import check_choice, check_count, check_level
 from eblime._lazy import import_extra
-from eblime._types import FloatArray, RNGLike
+from eblime._types import FloatArray, Record, RNGLike
 from eblime.posterior import Posterior
 from eblime.results.indices import check_game
 
@@ -64,7 +64,7 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
-def _question(scene: Any, target: int) -> dict[str, Any]:
+def _question(scene: Any, target: int) -> Record:
     scores = getattr(scene, "scores", ())
     if target < len(scores):
         kept = {name: part for name, part in scores[target].items() if name != "mask"}
@@ -73,7 +73,7 @@ def _question(scene: Any, target: int) -> dict[str, Any]:
     return {name: getattr(scene, name) for name in names}
 
 
-def without_nan(value: Any) -> Any:
+def without_nan(value: object) -> Any:
     """A value that JSON can hold: numbers that are not finite become None."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
@@ -92,13 +92,13 @@ def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.Dat
     from eblime._pandas import pd
 
     post = explanation.posterior
-    columns: dict[str, Any] = {"feature": list(explanation.features)}
+    columns: dict[str, object] = {"feature": list(explanation.features)}
     columns |= {"mean": post.mean, **_columns(post, check_level("prob", prob), k)}
     columns |= explanation.details()
     return pd.DataFrame({_encodable(name): _encodable(v) for name, v in columns.items()})
 
 
-def _encodable(value: Any) -> Any:
+def _encodable(value: object) -> Any:
     if isinstance(value, list):
         return [_encodable(entry) for entry in value]
     return value.encode("utf8", "replace").decode() if isinstance(value, str) else value
@@ -264,7 +264,7 @@ def _names_and_data(explanation: Explanation) -> tuple[list[str], Any]:
 
 
 def _numbers(values: list[str]) -> Any:
-    found: list[Any] = list(values)
+    found: list[object] = list(values)
     for place, value in enumerate(values):
         with suppress(ValueError):
             found[place] = float(value)

@@ -79,22 +79,17 @@ class Interactions:
             check_count("top", top)
         order = self.posterior.order()[:top]
         first, second = self.pairs[order].T
-        columns: dict[str, Any] = {
-            "feature_a": [self.features[i] for i in first],
-            "feature_b": [self.features[j] for j in second],
-            "mean": self.posterior.mean[order],
-        }
-        for name, values in self.posterior.columns(prob).items():
-            columns[name] = values[order]
-        return pd.DataFrame(columns)
+        columns = {"mean": self.posterior.mean, **self.posterior.columns(prob)}
+        names = np.array(self.features, dtype=object)
+        head = {"feature_a": names[first], "feature_b": names[second]}
+        return pd.DataFrame(head | {name: values[order] for name, values in columns.items()})
 
-    def plot(self, *, ax: Axes | None = None, **settings: Any) -> Axes:
+    def plot(self, *, ax: Axes | None = None, **settings: object) -> Axes:
         """A heat map of the means; pairs whose sign is uncertain are faded."""
-        draw = registry.find("displays", "interactions")
-        return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("charts", "interactions")(self, ax=ax, **settings)
 
     def _repr_html_(self) -> str:
-        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
+        return registry.find("pages", "notebook")(self)
 
     def __repr__(self) -> str:
         """One line: what they are of."""

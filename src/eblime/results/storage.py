@@ -20,7 +20,7 @@ import os
 import stat
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation, NotRefitted
 
 FORMAT = 1
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[np.generic]]
 _MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # that a file may unpack to: any, and per byte of it
 _SPARE_JSON, _JSON_EXPANSION = 1 << 22, 4  # as above; a byte of JSON takes up to 40 in memory
@@ -149,13 +149,14 @@ def unpack(content: bytes, source: object, *, max_bytes: int | None = None) -> E
     raise ValueError(f"{source} {unknown}")
 
 
-def _tree(explanation: Explanation) -> dict[str, Any]:
+def _tree(explanation: Explanation) -> dict[str, object]:
     scene, post = explanation.scene, explanation.posterior
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
     method, encoded = explanation.method, _is_known(explanation.method)
-    answers, small = _fields_of(explanation.answers), explanation.masks.astype(np.uint8)
-    if (small == explanation.masks).all():  # zeros and ones take one byte each
+    answers, masks = _fields_of(explanation.answers), explanation.answers.masks
+    small = masks.astype(np.uint8)
+    if (small == masks).all():  # zeros and ones take one byte each
         answers["masks"] = small
     state = json.dumps(explanation.generator, default=lambda part: part.tolist())
     return {
@@ -285,7 +286,7 @@ _RULES = {
 }
 
 
-def _parse_array(data: bytes) -> NDArray[Any]:
+def _parse_array(data: bytes) -> NDArray[np.generic]:
     """An array in NumPy's own format, in native byte order; only plain numbers are accepted."""
     file = io.BytesIO(data)
     readers = {
@@ -302,13 +303,13 @@ def _parse_array(data: bytes) -> NDArray[Any]:
     return np.ascontiguousarray(found, dtype=dtype.newbyteorder("=")).reshape(shape)
 
 
-def _dump(tree: Any, arrays: Arrays) -> str:
+def _dump(tree: object, arrays: Arrays) -> str:
     """A tree of plain values as JSON; arrays are put into `arrays` and replaced by their name.
 
     A dataclass becomes a record of its name and settings.
     """
 
-    def encode(value: Any) -> Any:
+    def encode(value: object) -> Any:
         if isinstance(value, np.ndarray):
             name = f"array-{len(arrays)}"
             arrays[name] = value
@@ -327,8 +328,9 @@ def _fields_of(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields if field.init}
 
 
-def _is_known(method: Any) -> bool:
-    if not dataclasses.is_dataclass(method) or type(method) not in _known_methods().values():
+def _is_known(method: object) -> bool:
+    """Whether a file can name the method, with all its settings."""
+    if not dataclasses.is_dataclass(method) or type(method) not in _known_methods():
         return False
     try:
         _dump(method, {})
@@ -339,14 +341,15 @@ def _is_known(method: Any) -> bool:
 
 def _build_method(record: Any) -> Any | None:
     """The method of a file, or None where this installation does not have it."""
-    kind = None if record is None else _known_methods().get(record["name"])
+    name = None if record is None else record["name"]
+    kind = next((known for known in _known_methods() if known.__name__ == name), None)
     if kind is None:
         return None
     home = sys.modules[kind.__module__]
     return kind(**{name: _build(value, home) for name, value in record["settings"].items()})
 
 
-def _build(value: Any, home: Any) -> Any:
+def _build(value: object, home: object) -> Any:
     """A setting; one that is a record is a kernel or belongs to the module of the method."""
     if not isinstance(value, dict):
         return value
@@ -357,14 +360,12 @@ def _build(value: Any, home: Any) -> Any:
     return kind(**{key: _build(entry, home) for key, entry in value["settings"].items()})
 
 
-def _known_methods() -> dict[str, type]:
-    """Classes of all methods that the registry can import, by name."""
-    found: dict[str, type] = {}
+def _known_methods() -> Iterator[type]:
+    """Classes of all methods that the registry can import, the first names first."""
     for name in registry.names("methods"):
         with suppress(Exception):  # a package whose entry point is broken must not break files
-            kind = type(registry.find("methods", name)())
-            found.setdefault(kind.__name__, kind)
-    return found
+            found = registry.find("methods", name)
+            yield found if isinstance(found, type) else type(found())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,7 +398,7 @@ class StoredLaw:
         return self.columns[name] if name in ("mean", "sd") else getattr(self.drawn, name)
 
 
-def _draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] | None:
+def _draws_to_store(explanation: Explanation, *, encoded: bool) -> np.ndarray | None:
     """Draws for a reader who does not have the method or would have to wait for a refit.
 
     `encoded` says whether the file has the method. None if every reader fits it again.
@@ -431,7 +432,7 @@ def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
 
 
 def _stored_posterior(
-    answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None, *, exhaustive: bool
+    answers: Answers, summary: Mapping[str, Any], draws: np.ndarray | None, *, exhaustive: bool
 ) -> Posterior:
     law: Any = PointMass(mean=summary["mean"], method=summary["name"])
     if "sd" in summary:

@@ -370,7 +370,7 @@ _OR = re.compile(r"\||\bor\b")
 _AND = re.compile(r"&|\band\b")
 
 
-def as_rule(until: Any) -> Any:
+def as_rule(until: object) -> Any:
     """A rule from its text; any other function of (posterior, answers) as it is."""
     if isinstance(until, str):
         return parse_rule(until)

@@ -49,7 +49,7 @@ class LimeExplainer:
     def __post_init__(self) -> None:
         check_choice("feature_selection", self.feature_selection, SELECTIONS)
         kernel_fn = partial(self.kernel or exponential_kernel, kernel_width=self.kernel_width)
-        self.base: Any = LimeBase(kernel_fn, self.verbose, self.random_state, method=self.method)
+        self.base = LimeBase(kernel_fn, self.verbose, self.random_state, method=self.method)
         self.random_state = self.base.random_state
 
     def _fill(
@@ -98,7 +98,7 @@ class LimeExplainer:
             kernel: Any = ExponentialKernel(distance=known, width=width)  # type: ignore[arg-type]
         else:
             about["kernel"] = f"kernel_fn on {metric} distances"
-            kernel = lambda near: weigh(distances)  # noqa: E731
+            kernel = lambda _: weigh(distances)  # noqa: E731
         fit_label = base.explain_instance_with_data
         ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
         certain = ours and base.has_posterior(regressor)
@@ -117,7 +117,7 @@ class LimeExplainer:
             if certain:
                 fit = base.summarise(e.posterior, data[0], e.scores[0], num_features, selection)
             else:
-                settings = {"model_regressor": regressor, "feature_selection": selection}
+                settings: Any = {"model_regressor": regressor, "feature_selection": selection}
                 fit = fit_label(data, scores, distances, label, num_features, **settings)
                 fit = float(np.ravel(fit[0])[0]), [(int(j), float(w)) for j, w in fit[1]], *fit[2:]
                 source = type(base if regressor is None else regressor).__name__

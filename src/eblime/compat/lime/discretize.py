@@ -66,7 +66,7 @@ class BaseDiscretizer:
             self.mins[feature] = [column.min(), *cuts.tolist()]
             self.maxs[feature] = [*cuts.tolist(), column.max()]
 
-    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: object) -> list[FloatArray]:
         """The borders between the bins of each column of `to_discretize`."""
         raise NotImplementedError("A discretizer must have a method `bins`.")
 
@@ -114,7 +114,7 @@ class StatsDiscretizer(BaseDiscretizer):
 class QuartileDiscretizer(BaseDiscretizer):
     """Four bins with the same number of rows."""
 
-    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: object) -> list[FloatArray]:
         """The quartiles."""
         return [np.percentile(data[:, j], [25, 50, 75]) for j in self.to_discretize]
 
@@ -122,7 +122,7 @@ class QuartileDiscretizer(BaseDiscretizer):
 class DecileDiscretizer(BaseDiscretizer):
     """Ten bins with the same number of rows."""
 
-    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: object) -> list[FloatArray]:
         """The deciles."""
         return [np.percentile(data[:, j], range(10, 100, 10)) for j in self.to_discretize]
 
@@ -130,7 +130,7 @@ class DecileDiscretizer(BaseDiscretizer):
 class EntropyDiscretizer(BaseDiscretizer):
     """At most eight bins, cut by a decision tree that predicts the labels."""
 
-    def bins(self, data: np.ndarray, labels: Any) -> list[FloatArray]:
+    def bins(self, data: np.ndarray, labels: object) -> list[FloatArray]:
         """The thresholds of a tree of depth 3, or the median if it has none."""
         if labels is None:
             raise ValueError("`labels` must not be None for an EntropyDiscretizer.")

@@ -34,9 +34,9 @@ class Result:
     local_exp: dict[int, list[tuple[int, float]]] = field(default_factory=dict, init=False)
     intercept: dict[int, float] = field(default_factory=dict, init=False)
     score: float | None = field(default=None, init=False)
-    local_pred: Any = field(default=None, init=False)
+    local_pred: object = field(default=None, init=False)
     top_labels: list[int] | None = field(default=None, init=False)
-    predict_proba: Any = field(default=None, init=False)
+    predict_proba: object = field(default=None, init=False)
     explanations: dict[int, Explained] = field(default_factory=dict, init=False)
 
     @property
@@ -93,7 +93,7 @@ class Explanation(Result):
     domain_mapper: Any
     mode: str = "classification"
     class_names: Sequence[object] | None = None
-    random_state: Any = None
+    random_state: object = None
 
     def __post_init__(self) -> None:
         if self.mode not in ("classification", "regression"):
@@ -102,7 +102,7 @@ class Explanation(Result):
             )
         if self.mode == "regression":
             self.class_names = ["negative", "positive"]
-            self.predicted_value: Any = None
+            self.predicted_value: object = None
             self.min_value, self.max_value = 0.0, 1.0
             self.dummy_label = 1
 
@@ -113,7 +113,7 @@ class Explanation(Result):
         return list(self.top_labels or self.local_exp)
 
     def as_list(
-        self, label: int = 1, *, intervals: bool = False, prob: float = 0.95, **kwargs: Any
+        self, label: int = 1, *, intervals: bool = False, prob: float = 0.95, **kwargs: object
     ) -> list[tuple[Any, ...]]:
         """Features and their weights, the largest first; the label of a regression is ignored.
 

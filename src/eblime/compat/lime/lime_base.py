@@ -15,7 +15,7 @@ from eblime.posterior import Posterior
 from eblime.protocols import Method
 
 SELECTIONS = ("auto", "forward_selection", "highest_weights", "lasso_path", "none")
-Fit = tuple[float, list[tuple[int, float]], Any, Any]  # intercept, features, R^2, prediction
+Fit = tuple[float, list[tuple[int, float]], object, object]  # intercept, features, R^2, prediction
 
 
 @dataclass(eq=False)
@@ -28,7 +28,7 @@ class LimeBase:
 
     kernel_fn: Callable[[FloatArray], FloatArray]
     verbose: bool = False
-    random_state: Any = None
+    random_state: object = None
     _: KW_ONLY
     method: str | Method = "eblime"
 

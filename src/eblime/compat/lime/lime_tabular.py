@@ -132,7 +132,7 @@ class LimeTabularExplainer(LimeExplainer):
         self._learn(data)
 
     @staticmethod
-    def validate_training_data_stats(training_data_stats: Mapping[str, object]) -> None:
+    def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
         """Refuse statistics that lack a key."""
         missing = [key for key in _STATS if key not in training_data_stats]
         if missing:
@@ -168,7 +168,7 @@ class LimeTabularExplainer(LimeExplainer):
         result, regression = Explanation(mapper, mode=self.mode), self.mode == "regression"
 
         def ask() -> FloatArray:
-            batch: Any = inverse
+            batch: object = inverse
             if is_sparse:
                 starts = np.arange(num_samples + 1) * len(present)
                 cells = inverse.ravel(), np.tile(present, num_samples), starts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,8 +92,8 @@ def read_photo(
     image = _eight_bits(open_photo(source, name))
     image = image.convert("L" if size is not None and size[2] == 1 else "RGB")
     if size is not None:
-        ways = {"crop": ImageOps.fit, "pad": ImageOps.pad, "stretch": Image.Image.resize}
-        image = cast(Any, ways[fit])(image, (size[1], size[0]), Image.Resampling.BICUBIC)
+        ways: Any = {"crop": ImageOps.fit, "pad": ImageOps.pad, "stretch": Image.Image.resize}
+        image = ways[fit](image, (size[1], size[0]), Image.Resampling.BICUBIC)
     return np.asarray(image)
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eblime import _field_checks as checks
-from eblime._types import FloatArray
+from eblime._types import Columns, FloatArray
 from eblime.domains import arrays
 from eblime.domains.arrays import Channels, Hide, Labels, Segmentation
 from eblime.domains.image.photo import is_photo, open_photo
@@ -50,7 +50,7 @@ class ImageScene(arrays.ArrayScene):
         places = zip(3 * rows // labels.shape[0], 3 * columns // labels.shape[1], strict=True)
         return [f"superpixel {j}, {_PLACES[int(a)][int(b)]}" for j, (a, b) in enumerate(places)]
 
-    def details(self) -> dict[str, list[Any]]:
+    def details(self) -> Columns:
         """Centroid, bounding box and area of each superpixel, in pixels.
 
         As in scikit-image, `bottom` and `right` are one beyond the last row and column.
@@ -85,15 +85,19 @@ class ImageScene(arrays.ArrayScene):
 
 def quickshift(image: FloatArray, **params: object) -> Labels:
     """Modes of colour and position, with lime's parameters; scikit-image's `quickshift`."""
-    settings = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
-    return arrays.run_algorithm("quickshift", arrays.three_channels(image), **settings)
+    from skimage import segmentation
+
+    settings: Any = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
+    return np.asarray(segmentation.quickshift(arrays.three_channels(image), **settings))
 
 
 def felzenszwalb(image: FloatArray, **params: object) -> Labels:
     """Regions of similar colour; scikit-image's `felzenszwalb`."""
+    from skimage import segmentation
+
     smallest = max(1, image.shape[0] * image.shape[1] // 500)
-    settings = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, **params}
-    return arrays.run_algorithm("felzenszwalb", image, channel_axis=-1, **settings)
+    settings: Any = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, **params}
+    return np.asarray(segmentation.felzenszwalb(image, channel_axis=-1, **settings))
 
 
 def grid(image: np.ndarray, *, rows: int = 7, columns: int = 7) -> Labels:
@@ -111,6 +115,7 @@ SEGMENTATIONS: dict[str, Callable[..., Labels]] = {
 SEGMENTER = arrays.Segmenter(
     kind="image",
     features="superpixels",
+    axes=2,
     sides="(H, W)",
     known=SEGMENTATIONS,
     regular="grid",
@@ -119,11 +124,7 @@ SEGMENTER = arrays.Segmenter(
 
 
 def read_image(
-    image: object,
-    *,
-    segmentation: Segmentation,
-    hide: Hide,
-    channels: Channels = "auto",
+    image: object, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
     return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
@@ -131,8 +132,10 @@ def read_image(
 
 def as_pixels(image: object) -> np.ndarray:
     """The checked pixels of a path, an open file, a PIL image or an array."""
-    is_array = isinstance(image, np.ndarray) or not is_photo(image)
-    return SEGMENTER.read_numbers(image if is_array else open_photo(image), "a PIL image or a path")
+    if not isinstance(image, np.ndarray) and is_photo(image):
+        image = open_photo(image)
+    shapes = "(H, W), (H, W, C) or (C, H, W)"
+    return arrays.as_numbers("image", image, (2, 3), shapes, "a PIL image or a path")
 
 
 def _scores_fit(scene: ImageScene) -> bool:

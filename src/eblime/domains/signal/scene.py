@@ -8,20 +8,20 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import fft, ndimage
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
 from eblime._lazy import import_extra
-from eblime._types import FloatArray, IntArray
+from eblime._types import Columns, FloatArray, IntArray
 from eblime.domains import arrays
 from eblime.domains.arrays import Labels, Segmentation
 from eblime.domains.record import Domain
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.protocols import MeanBatch
 
-Hide = str | float | np.ndarray | Callable[[FloatArray], Any]
+Hide = str | float | np.ndarray | Callable[[FloatArray], ArrayLike]
 HIDES = ("bridge", "mean", "zero", "noise")
 _LONGEST = 2000  # points of the copy in which changes are looked for
 _UNEVEN = 0.01  # of a step between samples, which bands allow
@@ -113,7 +113,7 @@ class SignalScene:
         found: list[tuple[slice, slice]] = ndimage.find_objects(self.labels + 1)
         return found
 
-    def details(self) -> dict[str, list[Any]]:
+    def details(self) -> Columns:
         """Begin, end and channels of each feature, or low and high frequency of each band."""
         if self.bands is not None:
             low, high = self.bands.T.tolist()

@@ -18,8 +18,8 @@ from eblime.domains.tabular.cells import (
     is_missing,
     kinds_of,
     python_value,
+    short_text,
     time_text,
-    value_text,
 )
 from eblime.domains.tabular.table import Table
 
@@ -47,7 +47,8 @@ class Column(NamedTuple):
         if known is None:
             return f"{self.name} is missing"
         if self.kind == "number":
-            return f"{self.name} {value_text(known)}"
+            text = short_text(known)
+            return f"{self.name} {'=' if float(text) == known else '≈'} {text}"
         return f"{self.name} = {known if self.kind == 'category' else time_text(known)}"
 
 

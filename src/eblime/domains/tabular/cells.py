@@ -14,6 +14,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 
+_TIMES: Any = (date, np.datetime64)  # a datetime is a date, also one of pandas
 _MAX_EXACT = 12  # characters of a number that is not rounded
 
 
@@ -34,25 +35,22 @@ def is_missing(value: object) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def is_time(value: object) -> bool:
-    """Whether a value is a date or a date with a time, of Python, NumPy or pandas."""
-    return isinstance(value, (date, np.datetime64))  # a datetime is a date
-
-
 def kinds_of(value: object) -> tuple[str, ...]:
     """What a value is, in words; nothing for other kinds, such as periods and intervals."""
     if isinstance(value, (bool, np.bool_)):
         return "True or False", "a number"
     if isinstance(value, (Real, Decimal)):
         return ("a number",)
-    return ("a string",) if isinstance(value, str) else ("a date",) if is_time(value) else ()
+    if isinstance(value, str):
+        return ("a string",)
+    return ("a date",) if isinstance(value, _TIMES) else ()
 
 
 def as_number(value: Any) -> float:
     """A number or a time as a float: times in microseconds, missing values as NaN."""
     if is_missing(value):
         return float("nan")
-    if is_time(value):
+    if isinstance(value, _TIMES):
         local = value.replace(tzinfo=None) if getattr(value, "tzinfo", None) else value
         return float(np.datetime64(local, "us").astype(np.int64))
     return float(value)
@@ -77,7 +75,7 @@ def read_objects(values: np.ndarray) -> Cells:
     Missing values may be among them.
     """
     known = [value for value in values if not is_missing(value)]
-    if known and all(is_time(value) for value in known):
+    if known and all(isinstance(value, _TIMES) for value in known):
         return Cells(np.array([as_number(value) for value in values]), "time")
     other = (str, bytes, bool, np.bool_, list, tuple, set, dict, np.ndarray)
     if any(isinstance(value, other) for value in known):
@@ -112,15 +110,3 @@ def short_text(number: float) -> str:
     if len(exact) <= _MAX_EXACT:
         return exact
     return f"{number:.6g}" if abs(number) < 1e6 else f"{number:.0f}"
-
-
-def value_text(number: float) -> str:
-    """Write that something equals a number, or nearly does: with 6 digits, if it has very many.
-
-    Examples
-    --------
-    >>> value_text(34.5), value_text(-0.5773502691896258)
-    ('= 34.5', '≈ -0.57735')
-    """
-    text = short_text(number)
-    return f"= {text}" if float(text) == number else f"≈ {text}"

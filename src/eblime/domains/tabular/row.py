@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, special
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.masked import MaskedSubject
@@ -19,6 +19,7 @@ from eblime.domains.tabular.table import ArrayTable, SparseTable, Table
 from eblime.protocols import MeanBatch
 
 _MAX_ROWS_PER_CALL = 32_768  # about
+_LEAST_ODDS = 1e-6  # about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +33,7 @@ class RowScene:
     features: Sequence[str]  # those that vary
     table: Table  # the background, and then the row itself
     owner: IntArray  # (d,) feature of each column; -1 if it has the same value everywhere
+    link: str  # "identity", or "logit": scores are log-odds of the means
 
     domain = "tabular"
 
@@ -57,10 +59,21 @@ class RowScene:
         mask = np.repeat(np.arange(len(masks)), sizes)
         rows = np.arange(len(mask)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         by_column = shown.take(np.maximum(self.owner, 0), axis=1) | (self.owner < 0)
-        return MeanBatch(inputs=self.table.mix(rows, by_column[mask]), sizes=sizes)
+        link = log_odds if self.link == "logit" else None
+        return MeanBatch(inputs=self.table.mix(rows, by_column[mask]), sizes=sizes, link=link)
 
 
-def open_row(row: object, background: Background) -> MaskedSubject:
+def log_odds(means: FloatArray) -> FloatArray:
+    """The logarithms of the odds of probabilities; those of 0 and 1 are those of 1e-6 away."""
+    if not ((means >= 0) & (means <= 1)).all():
+        wrong = means[~((means >= 0) & (means <= 1))][0]
+        raise ValueError(
+            f"`link` must be 'identity' for scores that are no probabilities; got {wrong:.6g}."
+        )
+    return np.asarray(special.logit(np.clip(means, _LEAST_ODDS, 1 - _LEAST_ODDS)))
+
+
+def open_row(row: object, background: Background, link: str = "identity") -> MaskedSubject:
     """Read and check a row, and find its features.
 
     A feature is fixed if it has the row's value in all rows of the background. The loop gets the
@@ -72,11 +85,14 @@ def open_row(row: object, background: Background) -> MaskedSubject:
     vary, owner = np.flatnonzero(~fixed).tolist(), np.full(len(values), -1)
     for number, j in enumerate(vary):
         owner[background.features[j][1]] = number
-    scene = RowScene(features=[whole.features[j] for j in vary], table=table, owner=owner)
+    names = [whole.features[j] for j in vary]
+    scene = RowScene(features=names, table=table, owner=owner, link=link)
     return MaskedSubject(scene=scene, whole=whole, fixed=fixed if fixed.any() else None)
 
 
-def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -> MaskedSubject:
+def open_sparse_row(
+    row: Any, table: SparseTable, group_of: Mapping[str, str], link: str
+) -> MaskedSubject:
     """A row of a sparse matrix: its features are the columns in which it is not zero."""
     dense = np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=float).ravel()
     columns = np.flatnonzero(dense)
@@ -86,7 +102,8 @@ def open_sparse_row(row: Any, table: SparseTable, group_of: Mapping[str, str]) -
             f"of which {len(columns)} are not zero."
         )
     rows = np.arange(table.native.shape[0])
-    return open_row(dense[columns], prepare(table.select(columns), group_of, rows, warn=False))
+    background = prepare(table.select(columns), group_of, rows, warn=False)
+    return open_row(dense[columns], background, link)
 
 
 def _read_row(row: object, background: Background) -> list[object]:

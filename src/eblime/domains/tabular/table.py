@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +23,11 @@ from eblime.domains.tabular.cells import (
     python_value,
     read_objects,
 )
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+    Series = nw.Series[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,11 +58,11 @@ class ArrayTable:
             last = numbers.astype(dtype) if fits else numbers
         return replace(self, native=np.concatenate([self.native, last[None]]))
 
-    def last_row(self) -> list[Any]:
+    def last_row(self) -> list[object]:
         """The values of the last row as the model sees them."""
         return [python_value(value) for value in self.native[-1].tolist()]
 
-    def mix(self, rows: IntArray, own: BoolArray) -> Any:
+    def mix(self, rows: IntArray, own: BoolArray) -> object:
         """Rows by number, with the values of the last row where `own`, (k, d), says so."""
         return self._finish(_mix(self.native, rows, own))
 
@@ -65,7 +70,7 @@ class ArrayTable:
         """Some of the rows, by number."""
         return replace(self, native=self.native[rows])
 
-    def with_numbers(self, numbers: Mapping[int, FloatArray]) -> Any:
+    def with_numbers(self, numbers: Mapping[int, FloatArray]) -> object:
         """The last row many times, with other numbers in some columns."""
         found = np.repeat(self.native[-1:], len(next(iter(numbers.values()))), axis=0)
         if found.dtype.kind in "bui" and any((new % 1 != 0).any() for new in numbers.values()):
@@ -130,7 +135,7 @@ class FrameTable:
         both = nw.concat([above, below], how="vertical").to_native()
         return FrameTable(native=both, names=self.names)
 
-    def last_row(self) -> list[Any]:
+    def last_row(self) -> list[object]:
         """The values of the last row as the model sees them."""
         if self._is_pandas:
             values = self.native.iloc[-1:].astype(object).to_numpy()[0].tolist()
@@ -138,7 +143,7 @@ class FrameTable:
             values = self._frame[-1:].rows()[0]
         return [python_value(value) for value in values]
 
-    def mix(self, rows: IntArray, own: BoolArray) -> Any:
+    def mix(self, rows: IntArray, own: BoolArray) -> object:
         """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
         itself = len(self._frame) - 1
         if not self._is_pandas:
@@ -159,20 +164,19 @@ class FrameTable:
         """Some of the rows, by number."""
         return FrameTable(native=self._frame[rows].to_native(), names=self.names)
 
-    def with_numbers(self, numbers: Mapping[int, FloatArray]) -> Any:
+    def with_numbers(self, numbers: Mapping[int, FloatArray]) -> object:
         """The last row many times, with other numbers in some columns."""
         import narwhals as nw
 
         rows = np.full(len(next(iter(numbers.values()))), len(self._frame) - 1)
         columns = [series[rows] for series in self._frame.iter_columns()]
         for c, new in numbers.items():
-            values: Any = new
             same = columns[c]
-            columns[c] = nw.new_series(same.name, values, nw.Float64, backend=same.implementation)
+            columns[c] = nw.new_series(same.name, new, nw.Float64, backend=same.implementation)
         return self._assemble(columns)
 
     @property
-    def _frame(self) -> Any:
+    def _frame(self) -> nw.DataFrame[Any]:
         import narwhals as nw
 
         return nw.from_native(self.native, eager_only=True)
@@ -182,7 +186,7 @@ class FrameTable:
         """Whether the frame is of pandas, which has ways of its own that are faster."""
         return bool(self._frame.implementation.is_pandas())
 
-    def _assemble(self, columns: Sequence[Any]) -> Any:
+    def _assemble(self, columns: Sequence[Series]) -> Any:
         """Columns as a frame of the library, with the user's own labels."""
         import narwhals as nw
 
@@ -191,7 +195,7 @@ class FrameTable:
         natives = (column.to_native().reset_index(drop=True) for column in columns)
         return self._label(dict(enumerate(natives)))
 
-    def _label(self, columns: Any) -> Any:
+    def _label(self, columns: Any) -> object:
         """Columns of pandas, or an array of them, with the user's own labels."""
         import pandas as pd
 
@@ -204,7 +208,7 @@ class FrameTable:
 class SparseTable:
     """A sparse matrix; the features of a row are the columns in which it is not zero."""
 
-    native: Any  # (n, d) csr
+    native: sparse.csr_matrix  # (n, d)
     names: Sequence[str]
 
     def take(self, rows: IntArray) -> SparseTable:
@@ -274,13 +278,13 @@ def _mix(table: np.ndarray, rows: IntArray, own: BoolArray) -> np.ndarray:
     return found
 
 
-def _dtype(series: Any) -> Any:
+def _dtype(series: Series) -> Any:
     """The library's own dtype, which may tell apart what narwhals does not, such as two strings."""
     native = series.to_native()
     return native.type if series.implementation.is_pyarrow() else native.dtype
 
 
-def _cast(series: Any, dtype: Any) -> Any:
+def _cast(series: Series, dtype: object) -> Any:
     """A series in a dtype of its library."""
     import narwhals as nw
 
@@ -291,7 +295,7 @@ def _cast(series: Any, dtype: Any) -> Any:
     return nw.from_native(cast, series_only=True).alias(series.name)
 
 
-def _one_value(name: str, column: Any, value: Any) -> Any:
+def _one_value(name: str, column: Series, value: object) -> Any:
     """A series of one value, in the dtype of a column or in one that can hold the value."""
     import narwhals as nw
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats
+from eblime._types import Columns
 from eblime.domains import arrays
 from eblime.domains.arrays import Channels, Hide, Labels, Segmentation
 from eblime.domains.readers import check_memory, read_scan
@@ -34,14 +36,14 @@ class VolumeScene(arrays.ArrayScene):
         """Number of blocks or regions, p."""
         return len(self.features)
 
-    def details(self) -> dict[str, list[Any]]:
+    def details(self) -> Columns:
         """Centre, bounding box and number of voxels of each feature; with a spacing in its unit.
 
         Positions in voxels count from 0, and `stop` is one beyond the last voxel. Those in units
         are distances from the first voxel's centre; `extent` is that of the bounding box.
         """
         boxes, voxels = self.boxes()
-        columns: dict[str, list[Any]] = {}
+        columns: Columns = {}
         middles = arrays.centres(self.labels)
         for axis, centre in zip(self.axes, middles, strict=True):
             columns[f"centre_{axis}"] = centre.tolist()
@@ -81,6 +83,7 @@ SEGMENTATIONS: dict[str, Callable[..., Labels]] = {"slic": arrays.slic, "blocks"
 SEGMENTER = arrays.Segmenter(
     kind="volume",
     features="regions",
+    axes=3,
     sides="(D, H, W)",
     known=SEGMENTATIONS,
     regular="blocks",
@@ -104,7 +107,8 @@ def read_volume(
         spacing, unit = scan.spacing, scan.unit or unit
     if isinstance(scan.values, np.ndarray):
         check_memory(scan.values.shape, scan.values.dtype)
-    numbers = SEGMENTER.read_numbers(scan.values, "or a path")
+    shapes = "(D, H, W), (D, H, W, C) or (C, D, H, W)"
+    numbers = arrays.as_numbers("volume", scan.values, (3, 4), shapes, "or a path")
     cut, params = arrays.name_and_parameters(segmentation)
     how = cut if isinstance(cut, str) else ""
     if how == "slic" and spacing is not None:  # so that its regions are round in space
@@ -124,7 +128,7 @@ def read_volume(
     )
 
 
-def check_spacing(spacing: Any) -> None:
+def check_spacing(spacing: ArrayLike | None) -> None:
     """Refuse a spacing that is not None or three positive numbers."""
     if spacing is None:
         return

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eblime._checks import check_choice
+from eblime._types import Record
 from eblime.compat.lime.utils.generic_utils import has_arg
 
 
@@ -29,7 +30,7 @@ class BaseWrapper:
         self._check_params(params)
         self.target_params = params
 
-    def filter_params(self, fn: Any, override: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def filter_params(self, fn: object, override: Mapping[str, object] | None = None) -> Record:
         """The parameters that `fn` has, and those of `override`."""
         own = {name: value for name, value in self.target_params.items() if has_arg(fn, name)}
         return own | dict(override or {})
@@ -58,6 +59,6 @@ class SegmentationAlgorithm(BaseWrapper):
         self.algo_type = algo_type
         self.target_params = self.filter_params(self.target_fn)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """The label of each pixel of an image."""
         return self.target_fn(args[0], **self.target_params)
