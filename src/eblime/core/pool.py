@@ -32,6 +32,7 @@ _ROUNDS = 15  # of learning: a sweep over every input, and new weights
 _SWEEPS = 30  # until the sites of one input no longer move
 _KEPT = 0.3  # share of the old sites in the new ones
 _WORTH = 20.0  # importances that what is known from elsewhere is worth
+_LOW = 0.02  # share of the variance that is noise at first: from above, a signal is missed
 _STEPS = np.arange(-3.0, 5.0)  # values of log(sigma^2) in standard deviations
 _FREE, _SITE = 1e-9, 1e-3  # least precision of a cavity, and of a site over p
 _BLOCK = 1 << 16  # numbers held at once
@@ -167,7 +168,7 @@ def _sweep(problem: _Problem, sites: _Sites, sigma2: FloatArray, weights: FloatA
 def _begin(problem: _Problem) -> tuple[_Sites, FloatArray]:
     shape = problem.pull.shape
     wide = np.full(shape, float(shape[1]))
-    return _Sites(wide, np.zeros(shape)), problem.square / (2 * problem.df)
+    return _Sites(wide, np.zeros(shape)), _LOW * problem.square / problem.df
 
 
 def learn_weights(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> FloatArray:
