@@ -770,6 +770,7 @@ def plots() -> None:
         "row": ("intervals", "means", "waterfall", "density", "ranks", "lambda", "convergence"),
         "photo": (
             "width",
+            "fit",
             "map",
             *(f'map", of="{of}' for of in ("mean", "uncertainty", "top_k", "sign")),
         ),

@@ -281,7 +281,7 @@ def functions_of(found):
 
 
 # What they return depends on the caller's model or input, or on the version of a package.
-UNTYPED = {"find", "input_of", "inputs", "renderer", "resolve", "to_arviz"}
+UNTYPED = {"input_of", "inputs", "renderer", "resolve", "to_arviz"}
 UNTYPED |= {"input_again", "read"}
 
 

@@ -19,6 +19,7 @@ from eblime.engine.cache import AnswerCache as AnswerCache
 from eblime.engine.calls import Calls as Calls
 from eblime.engine.calls import ModelError as ModelError
 from eblime.engine.calls import Retry as Retry
+from eblime.explainers.choice import explain as explain
 from eblime.explainers.compare import compare as compare
 from eblime.explainers.general import Explainer as Explainer
 from eblime.explainers.image import ImageExplainer as ImageExplainer

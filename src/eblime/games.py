@@ -15,7 +15,7 @@ from eblime.domains.record import Domain
 from eblime.engine.drive import answer
 from eblime.engine.questions import Question, Reply
 from eblime.engine.targets import check_targets
-from eblime.explainers.compare import explainer_class
+from eblime.explainers.choice import explainer_class
 from eblime.scores import Target
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]
@@ -112,11 +112,8 @@ def game(
     (3, 2)
     """
     kind = explainer_class(model, x, explainer, settings)
-    chosen = (
-        kind(model, **settings)
-        if explainer is None
-        else replace(explainer, model=model, **settings)
-    )
+    given = {"model": model, **settings}
+    chosen = kind(**given) if explainer is None else replace(explainer, **given)
     loop = chosen.loop
     targets = 1 if target is None else [target]
     check_targets(targets, loop.labels)

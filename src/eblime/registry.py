@@ -76,6 +76,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "lambda": "eblime.plot.charts:ridge",
         "convergence": "eblime.plot.charts:convergence",
         "width": "eblime.plot.charts:by_width",
+        "fit": "eblime.plot.charts:fit",
         "map": "eblime.plot.maps:importance_map",
         "text": "eblime.plot.text:highlighted",
         "signal": "eblime.plot.signals:signal_map",

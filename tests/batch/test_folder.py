@@ -70,6 +70,16 @@ def test_a_manifest_with_impossible_settings_is_refused(folder, change):
         read_manifest(folder)
 
 
+def test_a_manifest_that_is_a_link_is_not_read(folder, tmp_path):
+    """It may lead out of the folder."""
+    write_manifest(folder, "abc", SETTINGS)
+    (tmp_path / "manifest.json").rename(tmp_path / "elsewhere.json")
+    (tmp_path / "manifest.json").symlink_to(tmp_path / "elsewhere.json")
+
+    with pytest.raises(PermissionError, match="symbolic link"):
+        read_manifest(folder)
+
+
 def test_settings_that_differ_are_named(folder):
     """Also inside other settings; an explainer or a model may be unknown until later."""
     before = {"seed": 0, "explainer": {"n_masks": 10, "model": None}, "model": "a"}

@@ -45,25 +45,29 @@ def test_ratios_are_means_over_all_sets(rng, p):
     assert_allclose(found_in(half).ratios, wanted, atol=1e-12)
 
 
-def test_the_factor_is_the_literal_mean_of_the_ratios(rng):
-    """With the share of interactions of two features from all pairs of even parts, one by one."""
-    half = some_masks(rng, 20, 8)
+@pytest.mark.parametrize(("kind", "share"), [("random", None), ("pairs", 0.98), ("fours", 0.05)])
+def test_the_factor_is_the_literal_mean_of_the_ratios(rng, kind, share):
+    """With the share of interactions of two features from all pairs of even parts, in bounds."""
+    n, p = 20 if kind == "random" else 200, 10
+    half = some_masks(rng, n, p)
     masks, signs = in_pairs(half), 2 * half - 1
-    scores = rng.normal(size=40)
+    sizes = {"pairs": 2, "fours": 4}
+    scores = (
+        rng.normal(size=2 * n)
+        if kind == "random"
+        else np.repeat(np.prod(signs[:, : sizes[kind]], axis=1), 2)
+    )
     found = found_in(half)
     even = (scores[::2] + scores[1::2]) / 2
     even = (even - even.mean()) / even.std()
-    near = known = 0.0
-    for i in range(20):
-        for k in range(i):
-            both = signs[i] * signs[k]
-            alike = np.mean([both[a] * both[b] for a, b in combinations(range(8), 2)])
-            near, known = near + even[i] * even[k] * alike, known + alike**2
-    share = np.clip((near + 10 * 0.7) / (known + 10), 0.05, 0.98)
-    fall = 1 - share
-    wanted = share * sum(fall**k * found.ratios[k] for k in range(3)) + fall**3
+    products = np.stack([signs[:, a] * signs[:, b] for a, b in combinations(range(p), 2)])
+    alike = np.triu(products.T @ products / len(products), 1)  # every two pairs once
+    near, known = even @ alike @ even, np.sum(alike**2)
+    bounded = np.clip((near + 10 * 0.7) / (known + 10), 0.05, 0.98)
+    fall = 1 - bounded
+    wanted = bounded * sum(fall**k * found.ratios[k] for k in range(3)) + fall**3
 
-    assert 0.05 < share < 0.98
+    assert (0.05 < bounded < 0.98) if share is None else bounded == share
     assert_allclose(found.factor(find_pairs(masks), scores), wanted, rtol=1e-9)
 
 

@@ -223,3 +223,11 @@ def test_the_noise_of_constant_scores_is_exactly_zero(rng):
     assert sigma2.cdf([-1.0, 0.0, 2.0]).tolist() == [0.0, 1.0, 1.0]
     assert sigma2.mean == 0
     assert sigma2.quantile(0.9) == 0
+
+
+def test_no_noise_is_below_zero(rng):
+    """The distribution function is zero up to there, and rises above."""
+    sigma2 = eblime.fit(*problem(rng, 20, 3), eblime.EBLIME(local=False)).sigma2
+
+    assert sigma2.cdf([-1.0, 0.0]).tolist() == [0.0, 0.0]
+    assert sigma2.cdf(sigma2.quantile(0.3)) == pytest.approx(0.3)

@@ -26,6 +26,8 @@ def test_pairs_are_found_wherever_they_start(rng):
     assert (np.bincount(numbers)[1::2] == 2).all()
     twice = np.concatenate([masks[:2], masks[:2]])
     assert_array_equal(pair_numbers(twice), [0, 0, 2, 2])
+    again = np.array([[1.0, 0, 1], [0, 1, 0], [1, 0, 1], [1, 1, 1]])  # z, 1 - z, z, and another
+    assert_array_equal(pair_numbers(again), [0, 0, 2, 3])
     assert find_pairs(masks[::2]) is None
 
 

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 
 import eblime
-from eblime.core.ranking import rank_draws, rank_features, rank_frequencies
+from eblime.core.ranking import is_among_top, rank_draws, rank_features, rank_frequencies
 
 
 def test_ranks_by_size_and_by_value():
@@ -93,3 +93,13 @@ def test_top_of_many_features_of_which_two_are_the_same(rng):
 
     assert shares.sum() == pytest.approx(2)
     assert_allclose(shares[0], shares[60], atol=5 * 0.5 * np.sqrt(2 / 2_000))
+
+
+def test_the_top_of_draws_of_which_some_have_ties(rng):
+    """K features in every draw: those of the first ranks, whether others are tied or not."""
+    beta = np.array([[3.0, 3.0, 3.0, 1.0], [-4.0, 1.0, 2.0, 0.0]])
+
+    for by in ("abs", "value"):
+        top = is_among_top(rng, beta, 2, by)
+        assert_array_equal(top, rank_draws(rng, beta, by) <= 2)
+        assert_array_equal(top.sum(axis=1), 2)

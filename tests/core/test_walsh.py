@@ -7,7 +7,16 @@ import pytest
 
 from eblime.core.indices import Index, banzhaf, by_size, shapley
 from eblime.core.quadrature import exact_values, read_table
-from eblime.core.walsh import CONSTANT, Parameters, Part, Prior, Walsh, evidence, information
+from eblime.core.walsh import (
+    CONSTANT,
+    Parameters,
+    Part,
+    Prior,
+    Walsh,
+    evidence,
+    information,
+    solve,
+)
 from eblime.kernels import COSINE, EUCLIDEAN, size_weights
 
 P = 5
@@ -65,6 +74,14 @@ def test_an_index_by_size_is_the_weighted_fit_to_all_masks(kernel) -> None:
     values = np.random.default_rng(1).normal(size=2**P)
     found = exact_values(MASKS, values, by_size(size_weights(kernel, P)))
     np.testing.assert_allclose(found, weighted_fit(values, kernel(MASKS)), atol=1e-12)
+
+
+def test_an_index_may_favour_masks_that_hide_most_features() -> None:
+    """Weights by size in the opposite order."""
+    values, weights = np.random.default_rng(1).normal(size=2**P), size_weights(EUCLIDEAN, P)[::-1]
+    found = exact_values(MASKS, values, by_size(weights))
+    wanted = weighted_fit(values, weights[MASKS.sum(axis=1).astype(int)])
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
 def test_limes_kernel_gives_weighted_banzhaf_values() -> None:
@@ -242,3 +259,11 @@ def test_an_index_of_the_wrong_order_is_not_made() -> None:
     with pytest.raises(AssertionError):
         by_size(size_weights(COSINE, P)).pairwise()
     assert isinstance(banzhaf().pairwise(), Index)
+
+
+@pytest.mark.parametrize(("scores", "variance"), [(0.0, 1.0), (1.0, -1.0)])
+def test_answers_without_a_covariance_are_refused(scores, variance) -> None:
+    """Scores that are all zero say nothing about an amplitude, and variances are positive."""
+    part = Part(signs=SIGNS, scores=np.full(2**P, scores), noise=np.ones(2**P), odd=True, even=True)
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        solve(part, variance * np.eye(2**P), 0.0)

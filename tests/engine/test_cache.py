@@ -574,3 +574,12 @@ def test_an_own_domain_needs_a_name_also_with_a_model_that_needs_none(tmp_path, 
     explainer = eblime.Explainer(lambda batch: batch[:, 0], halves(0.0), cache=cache)
     with pytest.raises(TypeError, match="needs `model_id`, a name for this kind of input"):
         explainer.explain(np.ones(4))
+
+
+def test_an_answer_that_is_no_row_of_numbers_is_damage(cache):
+    """Although its checksum is right."""
+    with cache_module.open_cache(cache, Counting()) as section_of:
+        section = section_of("a text")
+        section.write_text(b"key", "abc")
+        with pytest.raises(ValueError, match="is damaged: an answer has no numbers"):
+            section.read([b"key"])

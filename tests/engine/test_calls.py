@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from together import explain_together
 
 import eblime
-from eblime.engine.calls import Caller, Calls, check_scores, model_error
+from eblime.engine.calls import Caller, Calls, as_retry, check_scores, model_error
 from eblime.models.asynchronous import wait_for
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
@@ -129,6 +129,7 @@ def test_pauses_grow():
     for failures, base in ((1, 1.0), (2, 2.0), (3, 4.0), (9, 5.0), (5000, 5.0)):
         assert base <= retry.pause(OSError(), failures) <= min(1.1 * base, 5.0)
     assert eblime.Retry(times=9000, wait=0).pause(OSError(), 5000) == 0
+    assert eblime.Retry(wait=1.0, longest=0).pause(OSError(), 1) == 0
     assert retry.pause(OSError(), 9001) is None
 
 
@@ -603,3 +604,10 @@ def test_the_first_score_that_is_not_finite_is_named():
     scores[1, 1] = -1e200
     with pytest.raises(eblime.ModelError, match=r"finite scores, at most .* for mask 7 output 1"):
         check_scores(scores, np.array([-1, 7, 8]))
+
+
+def test_a_number_of_repetitions_is_a_retry() -> None:
+    """0 is none, and a `Retry` is itself."""
+    assert as_retry(2) == eblime.Retry(times=2)
+    assert as_retry(FAST) is FAST
+    assert as_retry(0) is as_retry(None) is None

@@ -197,3 +197,17 @@ def test_no_more_masks_are_asked_than_there_are():
     with pytest.raises(ValueError, match=r"at most 874; got 875\."):
         row.explain(x).more(875)
     assert not model.asked
+
+
+@pytest.mark.parametrize(("design", "ends"), [("bernoulli", [1]), ("paired", [1, 0])])
+def test_more_masks_do_not_repeat_the_input(design, ends):
+    """Nor everything hidden, where a design begins with both."""
+    words = " ".join(f"w{k}" for k in range(20))
+    model = lambda texts: [len(t) for t in texts]  # noqa: E731
+    first = eblime.TextExplainer(model, design=design, n_masks=60).explain(words, rng=0)
+    e = first.more(10)
+
+    assert e.masks[: len(ends), 0].tolist() == ends
+    assert len(e.masks) == 70
+    added = e.masks[-10:].mean(axis=1)
+    assert ((added > 0) & (added < 1)).all()

@@ -120,3 +120,18 @@ def test_tables_with_few_features_ask_about_every_mask_once() -> None:
 
     assert found.exhaustive
     assert len(found.masks) == 16
+
+
+@pytest.mark.parametrize("limit", [100, 120, 121])
+def test_the_last_round_of_a_design_is_cut_to_the_limit(limit) -> None:
+    """A design of one's own that asks for 40 masks at a time, with a rule that is never reached."""
+
+    class Forties:
+        def next(self, rng, answers):
+            return rng.integers(0, 2, size=(40, answers.n_features)).astype(float)
+
+    explainer = eblime.TextExplainer(model, design=Forties())
+    found = explainer.explain(LONG, until=lambda posterior, answers: None, max_masks=limit)
+
+    assert len(found.masks) == limit
+    assert found.provenance["rounds"] == -(-limit // 40)

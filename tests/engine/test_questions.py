@@ -110,7 +110,8 @@ def test_a_size_that_memory_does_not_hold_is_never_used_again():
     assert BatchTuner((4,)).settled
 
 
-def test_sessions_share_a_call_as_long_as_they_fit():
+@pytest.mark.parametrize(("batch_size", "first"), [(18, 16), (17, 8)])
+def test_sessions_share_a_call_as_long_as_they_fit(batch_size, first):
     """A later session that fits goes first; one that is too large for any call is asked alone."""
     sizes = []
 
@@ -118,13 +119,13 @@ def test_sessions_share_a_call_as_long_as_they_fit():
         sizes.append(len(texts))
         return [len(text) for text in texts]
 
-    calls = eblime.Calls(batch_size=20)
+    calls = eblime.Calls(batch_size=batch_size)
     explainer = eblime.TextExplainer(model, design="bernoulli", n_masks=64, calls=calls)
     subjects = [explainer.subject(text) for text in ("one two three", "a b c d e", "x y z")]
     explain_together(explainer.loop, subjects, 1, [np.random.default_rng(k) for k in range(3)])
 
-    assert sizes[0] == 2 * 2**3
-    assert sum(sizes[1:]) == 2**5
+    assert sizes[0] == first
+    assert sum(sizes) == 2**3 + 2**5 + 2**3
 
 
 @pytest.mark.parametrize(
@@ -144,3 +145,21 @@ def test_as_many_sessions_are_open_as_one_call_has_room_for(settings, size):
     explainer = eblime.TextExplainer(len, n_masks=settings["n_masks"], calls=calls)
 
     assert group_size(explainer.loop) == size
+
+
+def test_batches_grow_as_long_as_that_is_faster(monkeypatch):
+    """A call that takes a second, however many inputs it has."""
+    now, sizes = [0.0], []
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
+    def model(images):
+        now[0] += 1.0
+        sizes.append(len(images))
+        return images.mean(axis=(1, 2))
+
+    grid = ("grid", {"rows": 3, "columns": 4})
+    explainer = eblime.ImageExplainer(model, segmentation=grid, hide=0, n_masks=400)
+    explainer.explain(np.ones((12, 16)))
+
+    assert sizes[:5] == [4, 4, 4, 8, 8]  # the first has the input itself, and is not timed
+    assert max(sizes) == 32

@@ -100,6 +100,8 @@ def test_unknown_labels_are_answered_with_the_labels():
     many = [f"class {k}" for k in range(30)]
     with pytest.raises(ValueError, match=r"'class 9', \.\.\. \(30 in all\); got 'dog'"):
         explain(Counted(), "dog", labels=many)
+    with pytest.raises(ValueError, match=r"'class 9'; got 'dog'"):
+        explain(Counted(), "dog", labels=many[:10])
     with pytest.raises(ValueError, match=r"column number if the outputs have no `labels`"):
         explain(Counted(), "dog")
 

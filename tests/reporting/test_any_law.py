@@ -63,7 +63,7 @@ def test_explanation_prints(explanation):
     assert ("P(>0)" in text) == explanation.posterior.has_spread
 
 
-_KINDS = ("map", "intervals", "means", "waterfall", "density", "ranks")
+_KINDS = ("map", "intervals", "means", "waterfall", "fit", "density", "ranks")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ _KINDS = ("map", "intervals", "means", "waterfall", "density", "ranks")
 )
 def test_plots_of_any_law(explanation, settings, tmp_path):
     """Plots of spread refuse a point estimate; every other plot draws any law."""
-    plain = settings.get("of") == "mean" or settings["kind"] in ("means", "waterfall")
+    plain = settings.get("of") == "mean" or settings["kind"] in ("means", "waterfall", "fit")
     plain |= settings == {"kind": "map"}
     if explanation.posterior.has_spread or plain:
         explanation.plot(**settings).figure.savefig(tmp_path / "plot.png")

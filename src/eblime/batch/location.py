@@ -49,7 +49,7 @@ class Location:
         return f"{head}{self.path}{mark}{query}"
 
     def __truediv__(self, name: str) -> Location:
-        return Location(f"{self.path}/{name}", self.store)
+        return Location(f"{self.path.rstrip('/')}/{name}", self.store)
 
     @property
     def local_path(self) -> Path | None:
@@ -64,7 +64,7 @@ class Location:
     @property
     def parent(self) -> Location:
         """The folder that contains it."""
-        return Location(str(Path(self.path).parent), self.store)
+        return Location(os.path.dirname(self.path), self.store)  # noqa: PTH120, as in a store
 
     @property
     def suffix(self) -> str:
@@ -124,22 +124,23 @@ class Location:
         links are left out.
         """
         found: dict[str, int] = {}
-        if self.local_path is None:
-            system, path = self.open()
+        if self.store:
+            system, home = self.open()
             from pyarrow import fs
 
-            selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
+            selector = fs.FileSelector(home, recursive=recursive, allow_not_found=True)
             for info in system.get_file_info(selector):
                 if info.type == fs.FileType.File:
-                    found[info.path[len(path) :].lstrip("/")] = int(info.size or 0)
-        for home, folders, names in os.walk(self.local_path or "", followlinks=True):
-            above = {os.path.realpath(other) for other in (Path(home), *Path(home).parents)}
+                    found[info.path[len(home) :].lstrip("/")] = int(info.size or 0)
+        for home, folders, names in [] if self.store else os.walk(self.path, followlinks=True):
+            path = Path(home)
+            above = {os.path.realpath(other) for other in (path, *path.parents)}
             folders[:] = [
                 name
                 for name in folders
-                if recursive and os.path.realpath(Path(home, name)) not in above
+                if recursive and name[0] != "." and os.path.realpath(path / name) not in above
             ]
-            for file in (Path(home, name) for name in names):
+            for file in (path / name for name in names):
                 if file.is_file():
                     found[file.relative_to(self.path).as_posix()] = file.stat().st_size
         return {name: found[name] for name in sorted(found) if "/." not in f"/{name}"}

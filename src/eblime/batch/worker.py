@@ -5,7 +5,6 @@ The result depends on the run's settings and the part's number alone.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -113,21 +112,19 @@ class Worker:
         Threads keep a GPU busy: they read inputs ahead of it and fit behind it, and it goes on with
         the next part while one is finished.
         """
-        asked_first = scores_of(self.job.settings["targets"], self.explainer.labels)
+        settings, rows = self.job.settings, dict[int, Rows]()
+        asked_first = scores_of(settings["targets"], self.explainer.labels)
         busy = on_gpu(self.explainer) and not asked_first
         ahead = max(2, min(8, available_cores() - 1)) if busy else 0
         with ThreadPoolExecutor(ahead) if ahead else nullcontext() as pool:
             for span in [parts] if ahead else [[part] for part in parts]:
-                owner = {n: part for part in span for n in part_numbers(self.job.settings, part)}
-                left = Counter(owner.values())
-                rows = defaultdict[int, Rows](list)
-                for number, some in self.explain_inputs([*owner], pool, ahead):
-                    part = owner[number]
-                    rows[part] += some
-                    left[part] -= 1
-                    if not left[part]:
-                        found = sorted(rows.pop(part), key=lambda row: row["input"])
-                        yield part, found, self.about
+                numbers = [n for part in span for n in part_numbers(settings, part)]
+                for number, some in self.explain_inputs(numbers, pool, ahead):
+                    rows[number] = some
+                    part = number // settings["part_size"]
+                    whole = part_numbers(settings, part)
+                    if len(rows) >= len(whole) and rows.keys() >= {*whole}:
+                        yield part, [row for n in whole for row in rows.pop(n)], self.about
 
     def rows(self, number: int, found: Result) -> Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -16,13 +15,13 @@ from numpy.typing import NDArray
 
 from eblime import registry
 from eblime._lazy import import_extra
-from eblime.cli.options import own_values, settings_of
+from eblime.cli.options import Values, own_values, settings_of
 from eblime.domains.record import Command, Domain
 from eblime.engine.calls import Calls
 
 
 def make_explainer(
-    domain: Domain, command: Command, model: Any, values: Mapping[str, Any], argument: str
+    domain: Domain, command: Command, model: Any, values: Values, argument: str
 ) -> Any:
     """The explainer of a domain, from the values of all options and the argument of the command."""
     given = {name: value for name, value in values.items() if value is not None}
@@ -51,9 +50,10 @@ def make_explainer(
     return Explainer(model, kind=domain.name, settings=settings, **shared)
 
 
-def model_settings(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of `load_model` among the domain's options."""
-    return settings_of((o for o in command.options if o.used_by == "model"), values)
+def model_of(command: Command, values: Values, *, trust_pickle: bool) -> Any:
+    """The model of a command, with the settings among the domain's options."""
+    settings = settings_of((o for o in command.options if o.used_by == "model"), values)
+    return load_model(values["model"], trust_pickle=trust_pickle, **settings)
 
 
 _PICKLES = (".pkl", ".pickle", ".joblib")

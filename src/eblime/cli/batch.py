@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ import click
 from eblime import registry
 from eblime._checks import check_level
 from eblime.batch.location import Location
-from eblime.cli.assembly import load_model, make_explainer, model_settings
+from eblime.cli.assembly import make_explainer, model_of
 from eblime.cli.options import (
     ANSWERS,
     ASKING,
@@ -32,6 +31,7 @@ from eblime.cli.options import (
     PARTS,
     WORKERS,
     OptionCommand,
+    Values,
     cache_of,
     command_of,
     domain_group,
@@ -81,7 +81,7 @@ class Recipe:
     cache: AnswerCache | None
 
     @classmethod
-    def start(cls, domain: Domain, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
+    def start(cls, domain: Domain, values: Values, cache: AnswerCache | None) -> Recipe:
         """The recipe of a new run from the values of all options."""
         about: dict[str, Any] = {
             **{option.name: values.get(option.name) for option in _stored_options(domain.name)},
@@ -97,7 +97,7 @@ class Recipe:
         return found
 
     @classmethod
-    def resume(cls, folder: str, values: Mapping[str, Any], cache: AnswerCache | None) -> Recipe:
+    def resume(cls, folder: str, values: Values, cache: AnswerCache | None) -> Recipe:
         """The recipe of a run that `eblime batch` started, from the options of `batch --resume`.
 
         Files and addresses are used if the user named them again, or trusts the run. A pickle that
@@ -149,8 +149,8 @@ class Recipe:
         for name, found in self.digests().items():
             if found != self.about["digests"][name]:
                 raise ValueError(f"{self.about[name]} has changed since the run was started.")
-        settings = model_settings(command_of(self.about["kind"])[1], self.about)
-        return load_model(self.about["model"], trust_pickle=self.trust_pickle, **settings)
+        _, command = command_of(self.about["kind"])
+        return model_of(command, self.about, trust_pickle=self.trust_pickle)
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""

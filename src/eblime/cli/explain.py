@@ -20,6 +20,7 @@ from eblime.cli.options import (
     ANSWERS,
     ASKING,
     EXPLAIN,
+    Values,
     cache_of,
     domain_group,
     error_line,
@@ -51,12 +52,11 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
 
     An input that fails is reported and does not stop the rest.
     """
-    from eblime.cli.assembly import load_model, make_explainer, model_settings
+    from eblime.cli.assembly import make_explainer, model_of
 
     check_level("prob", values["prob"])
     given, quiet = values["argument"], values["json"]
-    settings = {"trust_pickle": values["trust_pickle"], **model_settings(command, values)}
-    model = cache(partial(load_model, values["model"], **settings))
+    model = cache(partial(model_of, command, values, trust_pickle=values["trust_pickle"]))
     read = registry.resolve(command.items)
     items = [Item(*item) for item in read(given, model, own_values(command, values))]
     explain = _explaining(make_explainer(domain, command, model(), values, given), command, values)
@@ -86,7 +86,7 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
         raise RuntimeError(f"{failed} of {len(items)} inputs failed; the others are in {folder}.")
 
 
-def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> partial[Any]:
+def _explaining(explainer: Any, command: Command, values: Values) -> partial[Any]:
     """A function from an input to its explanations: by target, or with --compare by method."""
     from eblime.explainers.compare import compare_with
 
@@ -112,9 +112,7 @@ def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> 
     )
 
 
-def _choices(
-    explainer: Any, command: Command, values: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
+def _choices(explainer: Any, command: Command, values: Values) -> dict[str, dict[str, Any]]:
     """The choices of options in --compare, such as hide=0,blur; the option's own first."""
     known = {
         one.name.replace("_", "-"): one
@@ -146,7 +144,7 @@ def _write(
     folder: Path,
     title: str,
     stem: str,
-    values: Mapping[str, Any],
+    values: Values,
 ) -> list[Path]:
     """Write and print what was found about one input; returns the pages."""
     from eblime.results.comparison import Comparison
@@ -178,7 +176,7 @@ def _target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
     )
 
 
-def _write_comparison(found: Comparison, base: Path, values: Mapping[str, Any]) -> list[Path]:
+def _write_comparison(found: Comparison, base: Path, values: Values) -> list[Path]:
     """Write how methods differ, or how much choices matter, and print it; returns the pages."""
     from eblime._text import csv_text
 

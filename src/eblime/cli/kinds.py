@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ from eblime._text import one_of
 from eblime.batch.inputs import Files, find_files
 from eblime.batch.location import Location
 from eblime.cli.assembly import NORMALISATIONS
-from eblime.cli.options import used_by
+from eblime.cli.options import Values, used_by
 from eblime.cli.show import say, unique
 from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
 from eblime.domains.prompt import SEGMENTATIONS
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 LoadModel = Callable[[], Any]
-Options = Mapping[str, Any]
 Size = tuple[int, int, int]  # height, width, channels
 _LOOKED_AT = 1000  # photos of a run whose shapes are read before it starts, at most
 _WHOLE = 0.9  # of a photo's pixels; cropping less away is not worth a message
@@ -67,7 +66,7 @@ def folder_files(argument: str, endings: tuple[str, ...], *, remote: bool = Fals
     return find_files(folder, endings)
 
 
-def _image_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
+def _image_items(argument: str, model: LoadModel, options: Values) -> list[Item]:
     """A photo or the photos of a folder, each read when its turn comes."""
     size = photo_size(model(), options["size"]) if Path(argument).exists() else None
     read = partial(read_photo, size=size, fit=options["fit"])
@@ -76,7 +75,7 @@ def _image_items(argument: str, model: LoadModel, options: Options) -> list[Item
     return found
 
 
-def _image_inputs(argument: str, model: LoadModel, options: Options) -> Any:
+def _image_inputs(argument: str, model: LoadModel, options: Values) -> Any:
     """The photos of a folder and its subfolders, in the size that the model takes."""
     files, fit = folder_files(argument, PHOTO_ENDINGS, remote=True), options["fit"]
     size, folder = photo_size(model(), options["size"]), files.folder.local_path
@@ -198,7 +197,7 @@ IMAGE = Command(
 )
 
 
-def _tabular_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
+def _tabular_items(argument: str, model: LoadModel, options: Values) -> list[Item]:
     """Rows of a table."""
     path = Path(argument)
     table, background = read_table(path), read_table(_background(argument, options))
@@ -213,7 +212,7 @@ def _tabular_items(argument: str, model: LoadModel, options: Options) -> list[It
     ]
 
 
-def _tabular_explainer(model: Any, settings: Options, options: Options, argument: str) -> Any:
+def _tabular_explainer(model: Any, settings: Values, options: Values, argument: str) -> Any:
     """A `TabularExplainer` with a background that has the model's columns, in its order."""
     from eblime.explainers.tabular import TabularExplainer
 
@@ -283,7 +282,7 @@ def _listed(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def _background(argument: str, options: Options) -> Path:
+def _background(argument: str, options: Values) -> Path:
     """The table that shows which values are usual: --background, or the table itself."""
     path = Path(options["background"] or argument)
     if not path.is_file():
@@ -340,7 +339,7 @@ TABULAR = Command(
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
-def _text_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
+def _text_items(argument: str, model: LoadModel, options: Values) -> list[Item]:
     """The text itself, a file, the .txt files of a folder, or standard input for `-`."""
     if argument == "-":
         return [Item("standard input", "text", sys.stdin.read())]
@@ -379,7 +378,7 @@ TEXT = Command(
 )
 
 
-def _prompt_items(argument: str, model: LoadModel, options: Options) -> list[Item]:
+def _prompt_items(argument: str, model: LoadModel, options: Values) -> list[Item]:
     """The question itself, a file, the .txt files of a folder, or standard input for `-`."""
     found, answer = _text_items(argument, model, options), options["answer"]
     if answer is None:

@@ -26,6 +26,7 @@ from eblime.domains.record import Command, Domain, Option, Use
 if TYPE_CHECKING:
     from eblime.engine.cache import AnswerCache
 
+Values = Mapping[str, Any]  # of the options, by name
 _SECTIONS = {  # of `--help`, by what uses an option
     "inputs": "Input",
     "model": "Model",
@@ -257,7 +258,7 @@ def option_of(option: Option) -> click.Option:
     )
 
 
-def settings_of(options: Iterable[Option], values: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(options: Iterable[Option], values: Values) -> dict[str, Any]:
     """The settings that options set, by the names of the settings; without those that are None."""
     return {
         option.setting or option.name: option.parse(value) if option.parse else value
@@ -266,7 +267,7 @@ def settings_of(options: Iterable[Option], values: Mapping[str, Any]) -> dict[st
     }
 
 
-def cache_of(values: Mapping[str, Any]) -> AnswerCache | None:
+def cache_of(values: Values) -> AnswerCache | None:
     """The cache that `--cache` and `--model-id` describe; None without `--cache`."""
     from eblime.engine.cache import AnswerCache
 
@@ -309,7 +310,7 @@ def command_of(name: str) -> tuple[Domain, Command]:
     return domain, command
 
 
-def own_values(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
+def own_values(command: Command, values: Values) -> dict[str, Any]:
     """The values of a domain's own options; the defaults of those that `batch` lacks."""
     found = {one.name: values.get(one.name, one.default) for one in command.options}
     return found | {one.name: list(found[one.name] or []) for one in command.options if one.many}

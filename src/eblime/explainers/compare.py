@@ -15,12 +15,10 @@ from eblime.engine.calls import CacheLike
 from eblime.engine.settings import method_for
 from eblime.engine.targets import target_of
 from eblime.explainers.base import BaseExplainer
-from eblime.explainers.image import ImageExplainer
+from eblime.explainers.choice import explainer_class
 from eblime.explainers.prompt import PromptExplainer
-from eblime.explainers.tabular import TabularExplainer
-from eblime.explainers.text import TextExplainer
 from eblime.methods.regression import as_method
-from eblime.models.conversion import is_frame, is_ranked
+from eblime.models.conversion import is_ranked
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 from eblime.scores import Target
@@ -87,8 +85,7 @@ def compare(
     model
         The model; None takes the one of `explainer`.
     x
-        The input: an image, a text, or, with `background=...` in the settings, a row of a table;
-        with `sources=...` the question of a prompt. For other inputs pass an `explainer`.
+        The input, as for `eblime.explain`; for an input of another kind pass an `explainer`.
     methods
         Methods by name or as objects; "name+design" or a pair (method, design) for one with its own
         design. With at least one of them, also systems: "s-lime", for rows of
@@ -104,9 +101,8 @@ def compare(
     design
         Which masks the methods without a design of their own share; None is the explainer's.
     settings
-        Other settings of `ImageExplainer`, `TabularExplainer` (if `background` is among them),
-        `PromptExplainer` (if `sources` is) or `TextExplainer` (if `x` is a string). A list of
-        choices may be given for `n_masks`, `design`, `kernel` and for what says how an input is
+        Other settings of the explainer, which is chosen as by `eblime.explain`. A list of choices
+        may be given for `n_masks`, `design`, `kernel` and for what says how an input is
         cut and hidden: `segmentation`, `hide`, `tokens`, `bag`, `rows_per_mask`, `prompt`, `score`.
         A tuple is one choice, such as a colour. A dictionary gives choices names of your own.
 
@@ -263,36 +259,6 @@ def _label(choice: object, number: int) -> str:
         name = getattr(choice, "__name__", name)
     short = len(name) <= _LONGEST and not (hasattr(choice, "ndim") or "<" in name)
     return " ".join(name.split()) if short else f"choice {number}"
-
-
-def explainer_class(
-    model: object, x: object, explainer: object, settings: Mapping[str, Any]
-) -> Any:
-    """The class of the explainer that is given, or of the one for the input."""
-    if isinstance(model, BaseExplainer):
-        raise TypeError(
-            "`model` must be a model; got an explainer. Pass it as compare(None, x, explainer=...)."
-        )
-    if explainer is not None:
-        if not isinstance(explainer, BaseExplainer):
-            raise TypeError(
-                f"`explainer` must be an explainer such as ImageExplainer(model); got "
-                f"{type(explainer).__name__}."
-            )
-        return type(explainer)
-    if "background" in settings:
-        return TabularExplainer
-    if "sources" in settings:
-        return PromptExplainer
-    if isinstance(x, str):
-        return TextExplainer
-    is_row = getattr(x, "ndim", None) == 1 or is_frame(x)
-    if is_row or isinstance(x, (Mapping, list)):
-        raise ValueError(
-            "`background` must be given for a row of a table: background=table. For a signal, pass "
-            "explainer=SignalExplainer(model)."
-        )
-    return ImageExplainer
 
 
 def parse_methods(methods: Sequence[MethodSpec] | Mapping[str, MethodSpec]) -> list[Entry]:

@@ -11,6 +11,7 @@ from eblime.plot.charts import compare as compare
 from eblime.plot.charts import convergence as convergence
 from eblime.plot.charts import densities as densities
 from eblime.plot.charts import detection as detection
+from eblime.plot.charts import fit as fit
 from eblime.plot.charts import intervals as intervals
 from eblime.plot.charts import means as means
 from eblime.plot.charts import ranks as ranks

@@ -112,6 +112,32 @@ def waterfall(explanation: Explanation, *, top: int = 10, ax: Axes | None = None
     return _finish(drawn, explanation)
 
 
+def fit(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
+    """The model's answers against the fit's prediction for every mask that was asked.
+
+    Points on the line are predicted exactly; the band has 95 % of single scores.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+    >>> eblime.plot.fit(e).get_ylabel()
+    "the model's answer"
+    """
+    answers = explanation.answers
+    found = explanation.predict(answers.masks)
+    order = np.argsort(found.mean, kind="stable")
+    drawn = style.axes(ax, (4.6, 4.2))
+    drawn.fill_between(
+        found.mean[order], found.low[order], found.high[order], color=style.MARK, alpha=0.15, lw=0
+    )
+    drawn.plot(found.mean, answers.scores, ".", color=style.INK, alpha=0.5, markersize=4)
+    ends = found.mean[order[[0, -1]]]
+    drawn.plot(ends, ends, color=style.MARK, linewidth=1.2)
+    drawn.set(xlabel="the fit's prediction", ylabel="the model's answer")
+    return _finish(drawn, explanation)
+
+
 def _ranked(
     explanation: Explanation, top: int, ax: Axes | None
 ) -> tuple[Axes, IntArray, Posterior]:

@@ -33,6 +33,7 @@ from eblime.results.indices import (
     posteriors_by_width,
 )
 from eblime.results.notes import footer
+from eblime.results.prediction import Prediction, asked, predict
 from eblime.results.reasons import Reason, find_reasons
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     import shap
     import shapiq
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
@@ -334,6 +336,33 @@ class Explanation:
         """The most important features as text."""
         return self.posterior.table(list(self.features), prob, top)
 
+    def predict(self, masks: ArrayLike, prob: float = 0.95) -> Prediction:
+        """The scores of masks as the fit predicts them: `mean`, `low` and `high`, (n,) each.
+
+        What if these features were hidden? The intervals are for single scores: they have the
+        posterior of the fit and the scatter of the scores about it.
+
+        Parameters
+        ----------
+        masks
+            Zeros and ones, (n, p) or (p,); 1 is a feature that is shown.
+        prob
+            Probability of the intervals.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [0.5 + 0.2 * ("good" in t) - 0.3 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> e.predict([0, 1, 1]).mean.round(2), e.asked([0, 1, 1])
+        (array([0.2]), 0.2)
+        """
+        return predict(self, masks, prob)
+
+    def asked(self, mask: ArrayLike) -> float | None:
+        """The model's own answer for a mask, (p,) zeros and ones; None if it was not asked."""
+        return asked(self, mask)
+
     def reasons(self, k: int = 3, direction: str = "against") -> list[Reason]:
         """The features that speak most clearly for or against the prediction, the strongest first.
 
@@ -367,8 +396,8 @@ class Explanation:
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "waterfall" (from the
         score with everything hidden to the prediction), "density", "ranks", "lambda",
-        "convergence", "width"; for images also "map", with `of="uncertainty"` and others; for texts
-        and prompts "text"; for signals "signal"; for volumes "slices" and "projections".
+        "convergence", "width", "fit"; for images also "map", with `of="uncertainty"` and others;
+        for texts and prompts "text"; for signals "signal"; for volumes "slices" and "projections".
         `eblime.plot` describes their settings.
         """
         if kind is None:

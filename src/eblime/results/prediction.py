@@ -1,0 +1,87 @@
+"""What the fit says about the score of any mask, with an interval; what the model answered."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eblime._checks import as_floats, check_prob
+from eblime._types import FloatArray
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from eblime.results.explanation import Explanation
+
+
+class Prediction(NamedTuple):
+    """The scores of some masks as the fit predicts them, (n,) each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.results import Prediction
+    >>> found = Prediction(mean=np.array([0.5]), low=np.array([0.4]), high=np.array([0.6]))
+    >>> found.high - found.low
+    array([0.2])
+    """
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def predict(explanation: Explanation, masks: ArrayLike, prob: float) -> Prediction:
+    """The fit's prediction for masks, (n, p) or (p,); see `Explanation.predict`."""
+    check_prob("prob", prob)
+    post, answers = explanation.posterior, explanation.answers
+    wanted = check_shown(masks, answers.n_features)
+    mean = post.intercept + wanted @ post.mean
+    if not post.has_spread:
+        return Prediction(mean, mean, mean)
+    weights = answers.weights / answers.weights.sum()
+    away = wanted - weights @ answers.masks
+    spread = np.einsum("np,pq,nq->n", away, post.cov, away)
+    scatter = scatter_of(explanation) ** 2 * (1 + 1 / post.ess)
+    half = NormalDist().inv_cdf(0.5 + prob / 2) * np.sqrt(np.maximum(spread, 0) + scatter)
+    return Prediction(mean, mean - half, mean + half)
+
+
+def scatter_of(explanation: Explanation) -> float:
+    """The standard deviation of single scores about the fit, by the held-out R^2 where known."""
+    post, answers = explanation.posterior, explanation.answers
+    weights = answers.weights / answers.weights.sum()
+    variance = weights @ (answers.scores - weights @ answers.scores) ** 2
+    held = post.r2_held_out
+    r2 = post.r2 if held is None or not np.isfinite(held) else held
+    return float(np.sqrt(max(1 - r2, 0.0) * variance))
+
+
+def asked(explanation: Explanation, mask: ArrayLike) -> float | None:
+    """The model's answer for a mask; None if it was not asked, or has no single answer."""
+    answers = explanation.answers
+    (wanted,) = check_shown(mask, answers.n_features)
+    if answers.fixed is not None:  # whether these are shown makes no difference
+        wanted = np.where(answers.fixed, 1.0, wanted)
+    if wanted.all():
+        return explanation.prediction
+    if answers.noisy:
+        return None
+    varying = slice(None) if answers.fixed is None else ~answers.fixed
+    if answers.hidden is not None and not wanted[varying].any():
+        return float(answers.hidden)
+    rows = np.flatnonzero((answers.masks == wanted).all(axis=1))
+    return float(answers.scores[rows[0]]) if rows.size else None
+
+
+def check_shown(masks: ArrayLike, p: int) -> FloatArray:
+    """Masks of zeros and ones, (n, p)."""
+    found = np.atleast_2d(as_floats("masks", masks))
+    if found.ndim != 2 or found.shape[1] != p or not ((found == 0) | (found == 1)).all():
+        raise ValueError(
+            f"`masks` must be zeros and ones of shape (n, {p}), 1 for a feature that is shown; got "
+            f"shape {np.shape(masks)}."
+        )
+    return found
