@@ -45,25 +45,21 @@ def test_ratios_are_means_over_all_sets(rng, p):
     assert_allclose(found_in(half).ratios, wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "share"), [("random", None), ("pairs", 0.98), ("fours", 0.05)])
+@pytest.mark.parametrize(("kind", "share"), [("random", None), ("alike", 0.98), ("unlike", 0.05)])
 def test_the_factor_is_the_literal_mean_of_the_ratios(rng, kind, share):
     """With the share of interactions of two features from all pairs of even parts, in bounds."""
-    n, p = 20 if kind == "random" else 200, 10
-    half = some_masks(rng, n, p)
+    half = some_masks(rng, 20, 8)
     masks, signs = in_pairs(half), 2 * half - 1
-    sizes = {"pairs": 2, "fours": 4}
-    scores = (
-        rng.normal(size=2 * n)
-        if kind == "random"
-        else np.repeat(np.prod(signs[:, : sizes[kind]], axis=1), 2)
-    )
+    products = np.stack([signs[:, a] * signs[:, b] for a, b in combinations(range(8), 2)])
+    alike = products.T @ products / len(products)
+    vectors = np.linalg.eigh(alike)[1]  # by how alike close masks score
+    few = {"alike": vectors[:, -1], "unlike": vectors[:, 0]}
+    scores = rng.normal(size=40) if kind == "random" else np.repeat(few[kind], 2)
     found = found_in(half)
     even = (scores[::2] + scores[1::2]) / 2
     even = (even - even.mean()) / even.std()
-    products = np.stack([signs[:, a] * signs[:, b] for a, b in combinations(range(p), 2)])
-    alike = np.triu(products.T @ products / len(products), 1)  # every two pairs once
-    near, known = even @ alike @ even, np.sum(alike**2)
-    bounded = np.clip((near + 10 * 0.7) / (known + 10), 0.05, 0.98)
+    once = np.triu(alike, 1)  # every two pairs once
+    bounded = np.clip((even @ once @ even + 10 * 0.7) / (np.sum(once**2) + 10), 0.05, 0.98)
     fall = 1 - bounded
     wanted = bounded * sum(fall**k * found.ratios[k] for k in range(3)) + fall**3
 

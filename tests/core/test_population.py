@@ -5,12 +5,23 @@ import paper
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eblime.core.population import find_population
+from eblime.core.population import find_population, is_exhaustive
 
 
 def every_mask(p):
     """All 2^p masks."""
     return ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(float)
+
+
+def test_all_masks_are_each_there_once(rng):
+    """In any order; a mask that is there twice, or is not of zeros and ones, replaces none."""
+    masks = every_mask(3)
+
+    assert is_exhaustive(masks)
+    assert is_exhaustive(masks[rng.permutation(8)])
+    assert not is_exhaustive(masks[[0, 1, 2, 3, 4, 5, 6, 6]])
+    assert not is_exhaustive(masks[:4])
+    assert not is_exhaustive(np.where(masks > 0, 2.0, masks))
 
 
 @pytest.mark.parametrize("flat", [True, False])

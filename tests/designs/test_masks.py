@@ -3,7 +3,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
-from eblime.core.population import is_exhaustive
 from eblime.designs.masks import bernoulli, exhaustive, paired
 from eblime.designs.rounds import OneShot, as_design, one_shot
 from eblime.family import Focused
@@ -33,10 +32,6 @@ def test_exhaustive_counts_in_binary(rng):
     masks = exhaustive(rng, 1, 3)
 
     assert_array_equal(masks[5], [1, 0, 1])
-    assert is_exhaustive(masks)
-    assert is_exhaustive(masks[rng.permutation(8)])
-    assert not is_exhaustive(masks[[0, 1, 2, 3, 4, 5, 6, 6]])
-    assert not is_exhaustive(masks[:4])
 
 
 def test_all_masks_are_taken_where_they_are_affordable():

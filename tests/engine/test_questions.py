@@ -9,6 +9,8 @@ import eblime
 from eblime.designs.masks import bernoulli
 from eblime.engine.drive import group_size
 from eblime.engine.questions import BatchTuner
+from eblime.engine.settings import stop_settings
+from eblime.stopping.rule import FIRST
 
 TEXT = "one two three four five six seven eight nine ten eleven"
 
@@ -145,6 +147,14 @@ def test_as_many_sessions_are_open_as_one_call_has_room_for(settings, size):
     explainer = eblime.TextExplainer(len, n_masks=settings["n_masks"], calls=calls)
 
     assert group_size(explainer.loop) == size
+
+
+def test_sessions_with_a_rule_take_turns():
+    """Eight times as many, by the masks of their first look instead of all."""
+    calls = eblime.Calls(batch_size=10 * (FIRST + 1))
+    explainer = eblime.TextExplainer(len, n_masks=24, calls=calls)
+
+    assert group_size(stop_settings(explainer.loop, "top3", None)) == 80
 
 
 def test_batches_grow_as_long_as_that_is_faster(monkeypatch):

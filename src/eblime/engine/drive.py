@@ -31,16 +31,6 @@ _MAX_SESSIONS = 256  # sessions that share calls
 _IN_TURN = 8  # with a stop rule: as many times more sessions take turns, so that calls stay full
 
 
-class Inline(Executor):
-    """An executor without threads: work is done when it is submitted."""
-
-    def submit(self, work: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
-        """Do the work now; its errors are raised at once."""
-        done: Future[Any] = Future()
-        done.set_result(work(*args, **options))
-        return done
-
-
 def drive(
     sessions: Iterable[Session],
     *,
@@ -62,7 +52,7 @@ def drive(
     keep_errors
         Whether an error ends only its own session, which has it as `error`, or is raised.
     """
-    coming, workers = iter(sessions), pool or Inline()
+    coming, submit = iter(sessions), pool.submit if pool else _do_now
     waiting: deque[Session] = deque()
     stepping: deque[tuple[Session, Future[None]]] = deque()
     left = True
@@ -76,7 +66,7 @@ def drive(
         if waiting:
             group = _next_group(waiting)
             for session, reply in zip(group, _ask_group(group, keep_errors), strict=True):
-                stepping.append((session, workers.submit(_step, session, reply, keep_errors)))
+                stepping.append((session, submit(_step, session, reply, keep_errors)))
         ended: list[Session] = []
         must_wait = not waiting and not (left and len(stepping) < together)
         while stepping and (must_wait or stepping[0][1].done()):
@@ -86,6 +76,13 @@ def drive(
             must_wait = False
         if ended:
             yield ended
+
+
+def _do_now(work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Do some work, as a pool without threads."""
+    done: Future[Any] = Future()
+    done.set_result(work(*arguments))
+    return done
 
 
 def _has_large(sessions: Sequence[Session]) -> bool:

@@ -189,8 +189,8 @@ class Source:
                 f"The explanation was made with another model: its prediction is {before:.6g}; "
                 f"the model now returns {now:.6g}."
             )
-        kept = {"top_classes"} & {*cost}
-        provenance = {**found.provenance, **{name: cost[name] for name in kept}}
+        classes = {name: cost[name] for name in cost if name == "top_classes"}  # with their labels
+        provenance = {**found.provenance, **classes}
         return replace(found, label=explanation.label, provenance=provenance)
 
 

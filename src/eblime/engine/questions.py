@@ -128,16 +128,16 @@ class PendingReply:
         self.original: FloatArray | None = None
         self.columns: Sequence[int] = ()
         if opening is not None:
-            self._open(opening.original)
+            self._enter_original(opening.original)
         elif 0 in self._stored:
-            self._open(self._stored[0])
+            self._enter_original(self._stored[0])
 
     @property
     def n_answered(self) -> int:
         """How many of the perturbed inputs in question have an answer."""
         return int(np.count_nonzero(self._done[self._places]))
 
-    def _open(self, original: FloatArray) -> None:
+    def _enter_original(self, original: FloatArray) -> None:
         """Enter the scores of the input itself, and every answer that is known already."""
         question, settings, opening = self.question, self.question.settings, self.question.opening
         self.original = original
@@ -182,7 +182,7 @@ class PendingReply:
         if self._section is not None:
             self._section.write([self._keys[place] for place in places], scores)
         if self.original is None:
-            self._open(scores[0])
+            self._enter_original(scores[0])
         self._scores[places], self._done[places] = scores[:, self.columns], True
 
     @property
@@ -300,7 +300,7 @@ class OpenModel:
         if not len(rows):
             return
         caller, start = self._caller, 0
-        tuner = self._tuner(near, len(rows))
+        tuner = self._prepare(near, len(rows))
         waiting: list[_Batch] = []
         failed: Exception | None = None
         while True:
@@ -335,7 +335,7 @@ class OpenModel:
             else:
                 return  # every input has an answer, or no call is left
 
-    def _tuner(self, near: Neighbourhood, n: int) -> BatchTuner:
+    def _prepare(self, near: Neighbourhood, n: int) -> BatchTuner:
         """Prepare for n inputs; open the model if it is the first time, closed by the stack."""
         calls, model, scene = self._caller.calls, self._caller.model, self._scene
         if not self._sizes:

@@ -35,7 +35,7 @@ class LoopSettings:
     steady: bool = False  # batch sizes must not depend on how fast the machine is
     calls: Calls = field(default_factory=Calls)  # how the model is called
     until: Stop | None = None  # the rule that ends the questions
-    max_masks: int = 5000  # the most masks to ask about: with a rule, until there is an input
+    max_masks: int = 5000  # the most to ask about with a rule; `for_input` sets it in any case
     max_seconds: float | None = None  # the time after which no further round begins
     spent: int = 0  # model calls before the loop: for the answer to a prompt, or to find boxes
 
