@@ -102,6 +102,6 @@ def test_what_cannot_be_pooled(run, tmp_path):
     with pytest.raises(ValueError, match=r"needs a run of EBLIME\(\)"):
         other.pool()
     mine = explain(tmp_path / "mine")
-    explain(tmp_path / "mine" / "pooled", seed=1)
+    explain(tmp_path / "mine" / "pooled", rng=1)
     with pytest.raises(ValueError, match="seed=1"):
         mine.pool()

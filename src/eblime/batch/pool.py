@@ -16,6 +16,7 @@ from eblime.batch.folder import (
     read_manifest,
     refuse_difference,
     refuse_links,
+    remove_run,
     rows_of_input,
     write_manifest,
     write_part,
@@ -60,11 +61,10 @@ def pool(run: Run) -> Run:
     settings = {**run.settings, "pooled": len(names)}
     refuse_links(folder)
     with folder.lock():
-        if files := part_files(folder):  # of an earlier call
+        if part_files(folder):  # of an earlier call
             before = {**read_manifest(folder)["settings"], "pooled": len(names)}
             refuse_difference(folder, before, settings)
-            for name in files.values():
-                (folder / name).remove()
+            remove_run(folder)
         identity = digest_of(settings)[:16]
         write_manifest(folder, identity, settings)
         failures: list[dict[str, Any]] = run.failures().to_dict("records")  # type: ignore[assignment]
