@@ -123,6 +123,11 @@ class RenderedScene(Scene, Protocol):
         """
 
 
+def is_rendered(scene: object) -> bool:
+    """Whether a scene is a `RenderedScene`; asks its class, so that no property is computed."""
+    return hasattr(type(scene), "renderer")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeanBatch:
     """A batch whose scores are means over groups of inputs that follow each other.
