@@ -30,6 +30,7 @@ STUDIES = {
         *(
             "league",
             "overall",
+            "pool",
             "prompts",
             "prompts-live",
             "quadrature",

@@ -318,6 +318,32 @@ class Run:
         labels = Counter(rows["label"][rows["place"] == 0])
         return _fit_features(np.random.default_rng(seed), table), labels
 
+    def pool(self) -> Run:
+        """Fit every input again with a prior that is learnt from all inputs; no model call.
+
+        Returns the pooled run, which is stored in the folder `pooled` of this one. It has the same
+        inputs, and importances of the same quantity, with other intervals. Call it again when the
+        run has changed.
+
+        It needs the whole explanations of all inputs (`keep=True`), by `EBLIME()`. The notes of
+        `eblime.EBLIME.pool` have the prior.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import eblime
+        >>> rows = np.random.default_rng(0).random((20, 3))
+        >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
+        ...     run.pool().explanation(3).provenance["pooled"]
+        'pooled over 4 inputs'
+        """
+        from eblime.batch.pool import pool
+
+        return pool(self)
+
     def plot(self, kind: str = "beeswarm", *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the importances of all inputs; returns matplotlib Axes.
 

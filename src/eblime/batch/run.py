@@ -54,6 +54,7 @@ def explain_many(
     part_size: int | None = None,
     prob: float = 0.95,
     keep: bool | None = None,
+    pool: bool = False,
     until: Stop | str | None = None,
     max_masks: int | None = None,
     max_failures: int | None = None,
@@ -105,6 +106,8 @@ def explain_many(
         Whether to save whole explanations, for pages and `Run.explanation`. None saves those of
         the first 100 rows, or of the first 1,000 images, texts and so on (fewer if they would
         take more than 1 GB), if their domain is registered.
+    pool
+        Whether to keep all explanations and return the pooled run, `Run.pool`.
     until
         A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
         it is reached. Several workers need a rule that can be pickled, as those of eblime.
@@ -162,7 +165,7 @@ def explain_many(
         "targets": targets,
         "seed": rng,
         "prob": check_level("prob", prob),
-        "keep": keep,
+        "keep": pool or keep,
         "about": None if created else getattr(explainer, "about", None),
     }
     if rule is not None:
@@ -181,7 +184,9 @@ def explain_many(
     with folder.lock():
         remove_leftovers(folder)
         if overwrite:
-            remove_run(folder)
+            refuse_links(folder / "pooled")
+            for place in (folder, folder / "pooled"):
+                remove_run(place)
         stored = store_inputs(given, folder) if isinstance(given, Iterator) else given
         begun = read_manifest(folder) if part_files(folder) else None
         size = begun["settings"]["part_size"] if begun else _part_size(stored)
@@ -203,7 +208,8 @@ def explain_many(
             until=rule,
         )
         found = _finish(job, done, processes, max_failures, progress)
-    return replace(found, temporary=temporary)
+    found = replace(found, temporary=temporary)
+    return found.pool() if pool else found
 
 
 def _finish(

@@ -52,7 +52,6 @@ _OUT = Option("out", "Folder of the run.", short="-o", required=True, used_by="r
 _OVERWRITE = Option(
     "overwrite", "Begin anew where --out has another run.", type=bool, used_by="result"
 )
-_EXECUTION = (*WORKERS, MAX_FAILURES)  # these change no result
 AGAIN = (  # of `batch --resume`: what a manifest must not name alone
     Option("model", "With --resume: the run's model again.", short="-m"),
     *(
@@ -60,6 +59,8 @@ AGAIN = (  # of `batch --resume`: what a manifest must not name alone
         for name in ("inputs", "labels", "background", "sources", "prompt")
     ),
 )
+_POOL = Option("pool", "Fit all inputs again with a prior learnt from them (--keep).", type=bool)
+_EXECUTION = (*WORKERS, MAX_FAILURES, _POOL)  # these change no result of the run itself
 _INPUTS = Option("inputs", "Where they are.", required=True)
 
 
@@ -306,7 +307,9 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     if failed:
         say(f"Most frequent error: {failures['error'].mode()[0]}")
         say(f"Try them again: {recipe.resume_command(folder, '--retry')}")
-    say(f"The run is in {folder}.")
+    if values["pool"]:
+        run = run.pool()
+    say(f"The run is in {run.location if values['pool'] else folder}.")
     page = run.location / "report.html"
     overview(run, str(page))
     say(f"Look at {page}.")
