@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -123,7 +123,7 @@ class RenderedScene(Scene, Protocol):
         """
 
 
-def is_rendered(scene: object) -> bool:
+def is_rendered(scene: object) -> TypeGuard[RenderedScene]:
     """Whether a scene is a `RenderedScene`; asks its class, so that no property is computed."""
     return hasattr(type(scene), "renderer")
 
