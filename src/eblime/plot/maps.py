@@ -36,12 +36,13 @@ def importance_map(
     top: int = 5,
     numbered: int | None = None,
     truth: BoolArray | None = None,
+    original: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """The superpixels of an image, coloured by their importance, or by what is known about it.
 
-    On the left of a map of importances is the untouched image. A picture in which nothing is
-    certain says so, and also one with a held-out R^2 below 0.2, or of scores that barely move.
+    A picture in which nothing is certain says so, and also one with a held-out R^2 below 0.2, or
+    of scores that barely move.
 
     Parameters
     ----------
@@ -63,6 +64,8 @@ def importance_map(
     truth
         A mask of the image's size, (H, W), such as the known place of a defect: it is outlined, and
         its share under the `top` superpixels is written below.
+    original
+        Whether the untouched image is on the left of a map of importances.
     ax
         Where to draw; None makes new axes.
 
@@ -83,12 +86,12 @@ def importance_map(
     if of == "uncertainty" and post.sd.min() > _EQUAL * post.sd.max():
         of, below = "top_k", [f"shown because all sds are about {np.median(post.sd):.1g}"]
     width, height = drawing.size
-    beside = width if of == "importance" else 0.0
-    order, drawn = post.order(), style.axes(ax, (width + beside, height))
+    original &= of == "importance"
+    order, drawn = post.order(), style.axes(ax, (width * (1 + original), height))
     panels, marked = [drawn], order[:top] if of == "importance" else None
     if marked is not None:
         title = f"top {len(marked)}"
-        if (left := style.beside(drawn)) is not None:
+        if original and (left := style.beside(drawn)) is not None:
             panels.append(left)
             drawing.show(left, drawing.photo)
             left.set_title("input", fontsize="medium", loc="left")

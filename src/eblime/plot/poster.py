@@ -80,7 +80,7 @@ def pictures(comparison: Comparison, *, top: int = 5) -> Figure:
     entries = list(comparison.explanations.values())
     kind = _picture_of(entries[0])
     volume = kind == "slices"  # has three panels, and titles on them
-    settings: dict[str, object] = {"top": top}
+    settings: dict[str, object] = {"top": top, **({"original": False} if kind == "map" else {})}
     wide, tall, across = (6.4, 5.4, 2) if volume else (4.6, 3.6, 3)
     if kind in _SIZES:  # one below the other
         settings, wide, across = {}, 8.0, 1
