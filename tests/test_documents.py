@@ -99,7 +99,8 @@ def test_extras_are_named_before_the_example_that_needs_them(page):
     text = page.read_text(encoding="utf8")
     late = set()
     for block in BLOCK.finditer(text):
-        lists = re.findall(r"pip install '(?:eblime|\.)\[([\w,]+)\]'", text[: block.start()])
+        before = text[: block.start()]
+        lists = re.findall(r"pip install '(?:eblime|\.(?:/eblime)?)\[([\w,]+)\]'", before)
         known = {extra for found in lists for extra in found.split(",")}
         late |= {extra for use, extra in NEEDS.items() if use in block[1] and extra not in known}
     if "batch" in known:  # it installs pandas too

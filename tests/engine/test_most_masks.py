@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,16 +123,40 @@ def test_tables_with_few_features_ask_about_every_mask_once() -> None:
     assert len(found.masks) == 16
 
 
+class Forties:
+    """A design of one's own that asks for 40 masks at a time."""
+
+    def next(self, rng, answers):
+        """Forty fair masks."""
+        return rng.integers(0, 2, size=(40, answers.n_features)).astype(float)
+
+
 @pytest.mark.parametrize("limit", [100, 120, 121])
 def test_the_last_round_of_a_design_is_cut_to_the_limit(limit) -> None:
-    """A design of one's own that asks for 40 masks at a time, with a rule that is never reached."""
-
-    class Forties:
-        def next(self, rng, answers):
-            return rng.integers(0, 2, size=(40, answers.n_features)).astype(float)
-
+    """With a rule that is never reached."""
     explainer = eblime.TextExplainer(model, design=Forties())
     found = explainer.explain(LONG, until=lambda posterior, answers: None, max_masks=limit)
 
     assert len(found.masks) == limit
     assert found.provenance["rounds"] == -(-limit // 40)
+
+
+def test_ctrl_c_in_a_later_round_keeps_the_earlier_ones() -> None:
+    """They are enough for a fit, so the round needs no answer of its own."""
+    asked = []
+
+    def interrupted(texts: list[str]) -> list[int]:
+        asked.extend(texts)
+        if len(asked) > 46:
+            raise KeyboardInterrupt
+        return [len(text) for text in texts]
+
+    calls = eblime.Calls(batch_size=5, partial=True)
+    explainer = eblime.TextExplainer(interrupted, design=Forties(), calls=calls)
+    found = None
+    with suppress(KeyboardInterrupt):  # it would end all tests
+        found = explainer.explain(LONG, until=lambda posterior, answers: None, max_masks=200)
+
+    assert found is not None
+    assert 40 <= len(found.masks) <= 46
+    assert "interrupted" in found.provenance["stopped"]

@@ -108,6 +108,7 @@ def test_rounds_share_model_calls():
         alone = explainer.explain(text, rng=np.random.default_rng(k))
         assert_array_equal(found[0].posterior.mean, alone.posterior.mean)
         assert_array_equal(found[0].masks, alone.masks)
+        assert found[0].generator == alone.generator
 
 
 def test_a_session_asks_and_takes_replies():
