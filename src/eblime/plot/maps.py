@@ -76,8 +76,8 @@ def importance_map(
     >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
     >>> eblime.plot.importance_map(e).get_title("left")
     'output: top 5'
-    >>> eblime.plot.importance_map(e, of="uncertainty").get_title("left")
-    'output: posterior sd'
+    >>> eblime.plot.importance_map(e, of="mean").get_title("left")
+    'output: posterior mean'
     """
     check_choice("of", of, ("importance", "mean", "uncertainty", "variance", "sign", "top_k"))
     check_count("top", top)
@@ -189,7 +189,7 @@ def posterior_maps(explanation: Explanation) -> Figure:
     >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
     >>> figure = eblime.plot.posterior_maps(e)
     >>> [ax.get_title("left") for ax in figure.axes[:2]]
-    ['output: posterior mean', 'output: posterior sd']
+    ['output: posterior mean', 'output: P(among the top 5)']
     """
     width, height = canvas(explanation).size
     figure = style.new_figure((2 * width - 0.2, height))
