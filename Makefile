@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow test-lowest coverage fuzz audit check format bench studies results docs dist clean
+.PHONY: demo test test-slow test-lowest coverage fuzz audit check format bench bench-compare studies results docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/eblime demo --open
@@ -57,8 +57,14 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+
 bench: $(VENV)/.test $(VENV)/.studies
 	for name in imports fit image tabular text batch; do $(BIN)/python -m studies speed-$$name || exit 1; done
+
+REF ?= v0.2.0
+# Ten paths beside another version of this repository, such as REF=v0.2.0: ratios of processor time.
+bench-compare: $(VENV)/.test $(VENV)/.studies
+	$(BIN)/python -m studies speed-releases --ref $(REF)
 
 # `studies` runs every study of the documentation; it can be resumed, and reads data from EBLIME_DATA
 # or the network. `results` writes their pages and figures. `python -m studies` lists them.

@@ -755,12 +755,9 @@ def many() -> None:
     explainer = eblime.TabularExplainer(forest, table, n_masks=200)
     figure = Figure(figsize=(8.6, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
-    with tempfile.TemporaryDirectory() as folder:
-        run = eblime.explain_many(
-            explainer, table, f"{folder}/run", targets=["class_0"], progress=False
-        )
-        run.plot("beeswarm", ax=left)
-        run.plot("dependence", feature="proline", ax=right)
+    run = explainer.explain_many(table, targets="class_0", progress=False)
+    run.plot("beeswarm", ax=left)
+    run.plot("dependence", feature="proline", ax=right)
     save(figure, "many")
 
 

@@ -30,6 +30,7 @@ STUDIES = {
         *(
             "league",
             "overall",
+            "pool",
             "prompts",
             "prompts-live",
             "quadrature",
@@ -42,7 +43,8 @@ STUDIES = {
     "Samplers as judges": ("samplers", "nuts"),
     "Speed": (
         *("speed-batch", "speed-batch-gpu", "speed-calls", "speed-fit", "speed-image"),
-        *("speed-image-gpu", "speed-imports", "speed-print", "speed-tabular", "speed-text"),
+        *("speed-image-gpu", "speed-imports", "speed-print", "speed-releases"),
+        *("speed-tabular", "speed-text"),
     ),
     "This repository": ("all", "architecture", "pages", "train-ultrasonic", "unchanged"),
 }

@@ -53,7 +53,7 @@ def one_run(table: pd.DataFrame, masks: int, seed: int) -> Run:
     """Explain all rows of the table."""
     explainer = eblime.TabularExplainer(model, table, n_masks=masks)
     folder = Path(tempfile.mkdtemp()) / "run"
-    return eblime.explain_many(explainer, table, folder, seed=seed, progress=False)
+    return eblime.explain_many(explainer, table, folder, rng=seed, progress=False)
 
 
 def before(run: Run) -> pd.DataFrame:

@@ -6,6 +6,7 @@ parentheses are the paper's equations. Z masks, Y scores, w weights.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -310,3 +311,39 @@ def fit_to_all_masks(
     mean = fit[:, asked] @ Y + fit[:, left] @ (level + rows @ beta)
     variance = np.diag(fit[:, left] @ covariance @ fit[:, left].T)
     return mean[int(flat) :], variance[int(flat) :]
+
+
+def pooled_moments(
+    Z: FloatArray,
+    Y: FloatArray,
+    w: FloatArray,
+    prior: list[tuple[float, float, float]],
+    variances: FloatArray,
+    a: float,
+    b: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of each importance under a mixture of normal laws, flat intercept.
+
+    The prior of every importance has the given (weight, centre, width); sigma^2 has the given
+    values, equally spaced on a log scale. One normal law for every choice of a component for each
+    feature and of sigma^2.
+    """
+    logs, means, seconds = [], [], []
+    X = np.column_stack([np.ones(len(Y)), Z])
+    for sigma2, chosen in itertools.product(variances, itertools.product(prior, repeat=Z.shape[1])):
+        weight, centre, width = np.array(chosen).T
+        M = sigma2 * np.diag(1 / w) + Z @ np.diag(width**2) @ Z.T
+        inverse, ones, gap = np.linalg.inv(M), np.ones(len(Y)), Y - Z @ centre
+        total = ones @ inverse @ ones
+        left = inverse - np.outer(inverse @ ones, ones @ inverse) / total
+        log = np.sum(np.log(weight)) - a * np.log(sigma2) - b / sigma2
+        logs.append(log - 0.5 * (np.linalg.slogdet(M)[1] + np.log(total) + gap @ left @ gap))
+        precision = X.T @ np.diag(w) @ X / sigma2 + np.diag([0.0, *width**-2])
+        cov = np.linalg.inv(precision)
+        mean = cov @ (X.T @ np.diag(w) @ Y / sigma2 + np.array([0.0, *(centre / width**2)]))
+        means.append(mean[1:])
+        seconds.append(np.diag(cov)[1:] + mean[1:] ** 2)
+    chances = np.exp(np.array(logs) - max(logs))
+    chances /= chances.sum()
+    found = chances @ np.array(means)
+    return found, chances @ np.array(seconds) - found**2

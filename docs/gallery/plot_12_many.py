@@ -2,11 +2,9 @@
 Explain many rows at once
 =========================
 
-`explain_many` stores the explanations of many rows in a folder. Each dot is one patient; the colour
-is the value of the measurement.
+`explain_many` explains many rows. Each dot is one patient; the colour is the value of the
+measurement.
 """
-
-import tempfile
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
@@ -19,6 +17,5 @@ model = GradientBoostingRegressor(random_state=0)
 model.fit(data.data, data.target)
 explainer = eblime.TabularExplainer(model, data.data, n_masks=200)
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
-with tempfile.TemporaryDirectory() as folder:
-    run = eblime.explain_many(explainer, data.data.iloc[:60], folder + "/run")
-    run.plot("beeswarm", top=6, ax=ax)
+run = explainer.explain_many(data.data.iloc[:60])
+run.plot("beeswarm", top=6, ax=ax)

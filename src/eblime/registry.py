@@ -93,11 +93,12 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "s-lime": "eblime.family.systems:SLIME",
         "unravel": "eblime.family.active:UnRAVEL",
     },
-    # what results show without importing it
+    # what explainers and results call without importing it
     "pages": {
         "page": "eblime.reporting.page:report",
         "notebook": "eblime.reporting.notebook:fragment",
     },
+    "runs": {"explain_many": "eblime.batch.run:explain_many"},
     "figures": {"pictures": "eblime.plot.poster:pictures"},
     "charts": {
         "comparison": "eblime.plot.charts:compare",

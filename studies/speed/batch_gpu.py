@@ -49,7 +49,9 @@ def one_by_one(explainer: Any, inputs: list[np.ndarray]) -> None:
 def in_a_run(explainer: Any, inputs: list[np.ndarray]) -> None:
     """Explain all photos in one run."""
     with tempfile.TemporaryDirectory() as folder:
-        eblime.explain_many(explainer, inputs, Path(folder) / "run", progress=False)
+        eblime.explain_many(
+            explainer, inputs, Path(folder) / "run", targets="predicted", progress=False
+        )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

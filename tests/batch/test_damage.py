@@ -176,7 +176,7 @@ READS = {
 @pytest.mark.parametrize("origin", ["another seed", "another part"])
 def test_a_part_that_belongs_elsewhere_is_refused(tmp_path, run, finished, explainer, origin, read):
     """A part of a run with another seed, and a part of this run under another number."""
-    eblime.explain_many(explainer, iter(ROWS[:8]), tmp_path / "other", part_size=4, seed=1)
+    eblime.explain_many(explainer, iter(ROWS[:8]), tmp_path / "other", part_size=4, rng=1)
     source = part_file(tmp_path / "other", 1) if origin == "another seed" else part_file(run, 0)
     part_file(run, 1).unlink()
     shutil.copy(source, run / source.name.replace("part-000000", "part-000001"))

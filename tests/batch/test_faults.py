@@ -511,7 +511,7 @@ def test_a_random_model_can_resume(tmp_path, rng):
 def test_a_run_without_parts_can_change_its_settings(tmp_path):
     """A mistake in the first call does not block the folder; a stream is stored again."""
     with pytest.raises(FileNotFoundError, match="no such model"):
-        eblime.explain_many(make_nothing, iter(ROWS[:5]), tmp_path / "r", seed=3)
+        eblime.explain_many(make_nothing, iter(ROWS[:5]), tmp_path / "r", rng=3)
     run = eblime.explain_many(make, iter(ROWS[:8]), tmp_path / "r", part_size=4)
 
     assert run.settings["seed"] == 0

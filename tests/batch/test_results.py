@@ -65,7 +65,9 @@ def cats_and_dogs(rows):
 def test_a_run_of_predicted_classes_says_which(tmp_path):
     """In the table, on the axis of both plots and on the page."""
     explainer = eblime.TabularExplainer(cats_and_dogs, table(), n_masks=30, labels=["cat", "dog"])
-    run = eblime.explain_many(explainer, table(), tmp_path / "run", progress=False)
+    run = eblime.explain_many(
+        explainer, table(), tmp_path / "run", targets="predicted", progress=False
+    )
     parts = Counter(np.where(model(table()) > 0.5, "cat", "dog").tolist()).most_common()
     words = "the predicted class of each input: " + ", ".join(f"{n} x {name}" for name, n in parts)
     labels = [run.plot().get_xlabel(), run.plot("dependence", feature="a").get_ylabel()]
@@ -120,7 +122,7 @@ def test_summaries_cover_the_truth(tmp_path, truth):
     """95 % of the intervals do, less three standard errors of 8 seeds and 6 columns."""
     held = []
     for seed in range(8):
-        found = explain(tmp_path / str(seed), seed=seed).summary().set_index("feature")
+        found = explain(tmp_path / str(seed), rng=seed).summary().set_index("feature")
         right = truth.loc[found.index]
         # the truth of an unused column is the noise that 20,000 masks leave
         held.append((found["low"] <= right + 0.002) & (right - 0.002 <= found["high"]))

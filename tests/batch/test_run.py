@@ -88,7 +88,7 @@ def test_an_input_gets_the_numbers_of_explain(wanted):
 
 def test_provenance_of_an_input_has_the_seed_that_repeats_it(tmp_path):
     """`rng` takes it, so that one input of a run can be explained again alone."""
-    found = eblime.explain_many(make, ROWS[:3], tmp_path / "run", seed=5).explanation(2)
+    found = eblime.explain_many(make, ROWS[:3], tmp_path / "run", rng=5).explanation(2)
     alone = make().explain(ROWS[2], rng=np.random.SeedSequence(5, spawn_key=(2,)))
 
     assert found.provenance["seed"] == alone.provenance["seed"] == "SeedSequence(5, spawn_key=(2,))"
@@ -134,7 +134,7 @@ def test_other_settings_or_inputs_are_refused(tmp_path):
     """The message shows the difference."""
     eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=4)
     with pytest.raises(ValueError, match="created with seed=0; this call has seed=1"):
-        eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=4, seed=1)
+        eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=4, rng=1)
     with pytest.raises(ValueError, match="created with inputs="):
         eblime.explain_many(make, ROWS[1:9], tmp_path / "r", part_size=4)
 
@@ -295,7 +295,7 @@ def test_invalid_settings_are_refused(tmp_path):
     """Each has its own message."""
     for settings, message in (
         ({"workers": Workers(engine="slurm")}, "`engine` must be"),
-        ({"seed": -1}, "`seed` must be"),
+        ({"rng": -1}, "`rng` must be"),
         ({"workers": 0}, "`workers` must be"),
         ({"part_size": 0}, "`part_size` must be"),
         ({"prob": 1.5}, "`prob` must be"),

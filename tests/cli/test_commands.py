@@ -557,6 +557,20 @@ def test_batch_text_has_the_options_of_explain_text(folder, capsys):
     assert "word 'good' #2" in features
 
 
+def test_batch_pools_a_run(folder, capsys):
+    """`--pool` stores a second run within the first, with its own page."""
+    pytest.importorskip("pyarrow")
+    (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
+    (folder / "lines.jsonl").write_text('"a good day"\n"no good at all"\n')
+    words = "batch text lines.jsonl --model mood:score --keep --pool --workers 1 --out run"
+    code, out, _ = run_command(capsys, *words.split())
+
+    assert code == 0
+    assert "run/pooled" in out
+    assert (folder / "run" / "pooled" / "report.html").exists()
+    assert eblime.open_run("run/pooled").settings["pooled"] == 2
+
+
 @pytest.mark.slow
 def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
     """`--cache` asks nothing twice; `--retry`, `--timeout` and `--concurrency` change no number."""

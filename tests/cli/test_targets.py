@@ -127,3 +127,22 @@ def test_errors_name_the_option(folder, capsys, words, complaint):
 
     assert code == 2
     assert complaint in err
+
+
+def test_a_run_explains_a_class_that_was_chosen(folder, capsys):
+    """--target is required for more than two classes; "predicted" is the class of each input."""
+    (folder / "photos").mkdir()
+    (folder / "photo.png").rename(folder / "photos" / "photo.png")
+    words = ("batch", "image", "photos", "--model", "colours:scores", "--segmentation", "grid")
+    words += ("--out", "run", "--workers", 1, "--masks", 60)
+    refused, _, complaint = run_command(capsys, *words)
+    assert refused == 2
+    assert "--target must be given for a model with 3 outputs" in complaint
+    for target, again in ((2, ()), ("predicted", ("--overwrite",))):
+        code, _, _ = run_command(capsys, *words, "--target", target, *again)
+        assert code == 0
+        assert set(eblime.open_run("run").frame()["label"]) == {"output 2"}
+    refused, _, complaint = run_command(capsys, *words, "--target", 1)
+
+    assert refused == 2
+    assert "--overwrite" in complaint

@@ -14,6 +14,7 @@ SMALL = [
     "indices --items 1 --n 60",
     "league --games games-dev.npz --photos --limit 1 --calls 5 --summary l.csv",
     "overall --hardest --seeds 2",
+    "pool --seeds 1 --sizes 40",
     "quadrature --items 1 --cases p13 p40 --fits 1 --sizes 100",
     "stability --dataset stored-games --n 60 --runs 2",
     "stopping --games --items 1 --max-masks 100",

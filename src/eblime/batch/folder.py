@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from eblime._field_checks import check_fields, either, instance, text, whole
+from eblime._field_checks import check_fields, either, instance, one_of, text, whole
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
@@ -39,7 +39,7 @@ Rows = list[dict[str, Any]]  # the columns that are known, for each row
 SCHEMA = 3
 _READERS = 8  # parts read at a time
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
-_HOMES = (".lock", "manifest.json", "explanations", "inputs", "pages")
+_HOMES = (".lock", "manifest.json", "explanations", "inputs", "pages", "pooled")
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
 _MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer
@@ -81,7 +81,7 @@ COLUMNS = (
     ("error", "string"),
 )
 _SETTINGS = {  # what readers of a run use; the others are only compared
-    "targets": either(whole(0), instance(list)),
+    "targets": either(one_of(None), whole(0), instance(list)),
     "seed": whole(0),
     "count": whole(1, _MOST_INPUTS),
     "inputs": text(),
@@ -152,7 +152,7 @@ def refuse_difference(folder: Location, before: Settings, now: Settings) -> None
         elif one != other and not (name in _MAY_BE_UNKNOWN and None in (one, other)):
             raise ValueError(
                 f"{folder} was created with {name}={one!r}; this call has {name}={other!r}. Use "
-                "another folder, or the settings of the run."
+                "another folder, overwrite=True (--overwrite), or the settings of the run."
             )
 
 
@@ -294,6 +294,17 @@ def remove_leftovers(folder: Location) -> None:
     if folder.local_path is not None:
         for file in chain(*map(folder.local_path.glob, _TEMPORARY)):
             file.unlink(missing_ok=True)
+
+
+def remove_run(folder: Location) -> None:
+    """Delete the files of a run; other files in the folder are not changed."""
+    homes = ("explanations/*.eblime", "inputs/*.parquet", "pages/*.html")
+    for home, ending in (one.split("/*") for one in homes):
+        for name in (folder / home).files():
+            if name.endswith(ending):
+                (folder / f"{home}/{name}").remove()
+    for name in ("manifest.json", *part_files(folder).values()):
+        (folder / name).remove()
 
 
 def write_part(folder: Location, run: str, part: int, rows: Rows) -> None:

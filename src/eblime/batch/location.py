@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
+import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -172,6 +175,14 @@ class Location:
             with suppress(OSError):  # a process that was forked meanwhile has the handle, too
                 fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
+
+
+class TemporaryFolder:
+    """A folder that is removed with the last object that holds this one, or when Python ends."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="eblime-")
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 @cache

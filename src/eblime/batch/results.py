@@ -6,7 +6,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from eblime.batch.folder import (
     read_table,
     refuse_links,
 )
-from eblime.batch.location import Location, arrow
+from eblime.batch.location import Location, TemporaryFolder, arrow
 from eblime.core.fit_quality import ROUNDING
 from eblime.core.overall import Overall, overall_each, overall_interval, pool_fits
 from eblime.results.explanation import Explanation
@@ -84,23 +84,21 @@ class Run:
 
     Examples
     --------
-    >>> import tempfile
     >>> import numpy as np
     >>> import eblime
     >>> rows = np.random.default_rng(0).random((30, 3))
     >>> score = lambda table: 2 * table[:, 0] - table[:, 2]
     >>> explainer = eblime.TabularExplainer(score, rows, names=["a", "b", "c"], n_masks=50)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = eblime.explain_many(explainer, rows[:6], f"{folder}/run", progress=False)
-    ...     overall = run.summary()
-    ...     rows_of_run = run.frame()
-    >>> overall["feature"].tolist()
+    >>> run = eblime.explain_many(explainer, rows[:6], progress=False)
+    >>> run.summary()["feature"].tolist()
     ['a', 'c', 'b']
+    >>> rows_of_run = run.frame()
     >>> rows_of_run.columns[:4].tolist(), len(rows_of_run)
     (['input', 'name', 'target', 'label'], 18)
     """
 
     location: Location
+    temporary: TemporaryFolder | None = field(default=None, compare=False)  # which holds it
 
     @property
     def folder(self) -> Path | str:
@@ -116,7 +114,8 @@ class Run:
     def scan(self) -> pyarrow.dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
 
-        Every file is first compared with its checksum, which reads the whole run once.
+        Every file is first compared with its checksum, which reads the whole run once. Those of a
+        run without a folder are gone when the run is.
         """
         from pyarrow import dataset
 
@@ -213,7 +212,7 @@ class Run:
             - `positive`, `negative`: the share of inputs with an importance above and below zero,
               each with `_low` and `_high`.
             - `inputs`: how many inputs have the feature.
-            - `output`: without `by`, what the importances are for. The default `targets=1` explains
+            - `output`: without `by`, what the importances are for. With `targets="predicted"` it is
               the predicted class of each input, and means over several classes mix their signs.
 
         Notes
@@ -318,6 +317,32 @@ class Run:
         table = _estimates(rows.assign(group=group_of(rows)))
         labels = Counter(rows["label"][rows["place"] == 0])
         return _fit_features(np.random.default_rng(seed), table), labels
+
+    def pool(self) -> Run:
+        """Fit every input again with a prior that is learnt from all inputs; no model call.
+
+        Returns the pooled run, which is stored in the folder `pooled` of this one. It has the same
+        inputs, and importances of the same quantity, with other intervals. Call it again when the
+        run has changed.
+
+        It needs the whole explanations of all inputs (`keep=True`), by `EBLIME()`. The notes of
+        `eblime.EBLIME.pool` have the prior.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import eblime
+        >>> rows = np.random.default_rng(0).random((20, 3))
+        >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
+        ...     run.pool().explanation(3).provenance["pooled"]
+        'pooled over 4 inputs'
+        """
+        from eblime.batch.pool import pool
+
+        return pool(self)
 
     def plot(self, kind: str = "beeswarm", *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the importances of all inputs; returns matplotlib Axes.

@@ -1,4 +1,4 @@
-"""`explain_many`: explain many inputs into a run folder."""
+"""`explain_many`: explain many inputs into a run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from math import isqrt
 from typing import Any
 
@@ -22,15 +23,17 @@ from eblime.batch.folder import (
     read_manifest,
     refuse_links,
     remove_leftovers,
+    remove_run,
     write_manifest,
     write_part,
 )
 from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
-from eblime.batch.location import Location, arrow
+from eblime.batch.location import Location, TemporaryFolder, arrow
 from eblime.batch.results import Run
 from eblime.batch.worker import Job, about_explainer, make_explainer, setting_text
 from eblime.batch.workers import Count, Workers, do_parts
 from eblime.engine.settings import check_max_masks
+from eblime.engine.targets import check_one_class
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
 from eblime.scores import Targets
@@ -42,21 +45,23 @@ _PARTS = 10_000  # the most parts of a run of large inputs whose part size is no
 def explain_many(
     explainer: Any,
     inputs: Any,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     *,
-    targets: Targets = 1,
-    seed: int = 0,
+    targets: Targets | str | None = None,
+    rng: int = 0,
+    overwrite: bool = False,
     workers: Count | Workers = 1,
     part_size: int | None = None,
     prob: float = 0.95,
     keep: bool | None = None,
+    pool: bool = False,
     until: Stop | str | None = None,
     max_masks: int | None = None,
     max_failures: int | None = None,
     retry: bool = False,
     progress: Progress = None,
 ) -> Run:
-    """Explain many inputs into a folder; a second call resumes the run.
+    """Explain many inputs; with a folder, `out`, a second call resumes the run.
 
     Resuming with other settings, inputs, labels or predictions of the model raises an error, also
     if the run is finished. A model without a `model_id` in its cache explains one finished input
@@ -74,13 +79,19 @@ def explain_many(
         sequence or iterable, such as `dataset.iter_rows()` of Ray. Inputs that cannot be read by
         number are first stored in the run folder, a chunk at a time.
     out
-        The run folder, or an address such as s3://bucket/run; not the folder of the inputs.
+        The run folder, or an address such as s3://bucket/run; not the folder of the inputs. None
+        is a temporary folder, for up to some thousand inputs, which is removed with its last `Run`
+        or when Python ends.
     targets
-        How many of the highest outputs to explain, or a list of outputs; for images also boxes and
-        regions of `eblime.scores`, the detector's or the network's own if none is given.
-    seed
-        Input i draws from `SeedSequence(seed, spawn_key=(i,))`, so neither the order nor the
+        The class to explain, or a list of outputs; "predicted" for the predicted class of each
+        input, or how many of its highest outputs. None is the only output, or the second of two
+        classes; with more classes it is refused. For images also boxes and regions of
+        `eblime.scores`, the detector's or the network's own if none is given.
+    rng
+        A seed: input i draws from `SeedSequence(rng, spawn_key=(i,))`, so neither the order nor the
         number of workers nor restarts change a number.
+    overwrite
+        Whether to begin anew where the folder has a run, whose files are deleted.
     workers
         Number of worker processes, "auto" for as many as cores and memory allow, or an
         `eblime.batch.Workers`, which also has a timeout per input and the settings of Ray. With 1
@@ -95,6 +106,8 @@ def explain_many(
         Whether to save whole explanations, for pages and `Run.explanation`. None saves those of
         the first 100 rows, or of the first 1,000 images, texts and so on (fewer if they would
         take more than 1 GB), if their domain is registered.
+    pool
+        Whether to keep all explanations and return the pooled run, `Run.pool`.
     until
         A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
         it is reached. Several workers need a rule that can be pickled, as those of eblime.
@@ -111,11 +124,17 @@ def explain_many(
 
     Examples
     --------
-    >>> import tempfile
     >>> import numpy as np
     >>> import eblime
     >>> rows = np.random.default_rng(0).random((20, 3))
     >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
+    >>> run = eblime.explain_many(explainer, rows[:4], progress=False)
+    >>> run.summary()["feature"].tolist()[0]
+    'column 0'
+
+    A folder makes it resumable:
+
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
     ...     run.frame()["input"].nunique()
@@ -124,23 +143,29 @@ def explain_many(
     arrow()  # a missing package is reported before anything is read or written
     if not callable(explainer):
         make_explainer(explainer)
-    pool = workers if isinstance(workers, Workers) else Workers(workers)
-    pool.check()
-    check_count("seed", seed, minimum=0)
+    processes = workers if isinstance(workers, Workers) else Workers(workers)
+    processes.check()
+    check_count("rng", rng, minimum=0)
     check_count("part_size", 1 if part_size is None else part_size)
     if max_failures is not None:
         check_number("max_failures", max_failures, zero=True)
     check_progress(progress)
+    if isinstance(targets, str):
+        targets = 1 if targets == "predicted" else [targets]
+    if targets is None and not callable(explainer):
+        check_one_class(explainer.loop.model, explainer.labels)
+    if out is None and processes.engine == "ray":
+        raise ValueError("`out` must be a folder that every node of Ray sees; got None.")
     rule = None if until is None else as_rule(until)
     check_max_masks(max_masks, rule)
     created = isinstance(explainer, BaseExplainer)
     settings: dict[str, Any] = {
         # those that a function chooses are known when the first part is done
         **(about_explainer(explainer) if created else {"explainer": None, "model": None}),
-        "targets": [targets] if isinstance(targets, str) else targets,
-        "seed": seed,
+        "targets": targets,
+        "seed": rng,
         "prob": check_level("prob", prob),
-        "keep": keep,
+        "keep": pool or keep,
         "about": None if created else getattr(explainer, "about", None),
     }
     if rule is not None:
@@ -149,11 +174,19 @@ def explain_many(
         settings = json.loads(json.dumps(settings, allow_nan=False, default=_plain))
     except (AttributeError, TypeError, ValueError) as error:
         raise TypeError(f"`about` and `targets` must hold what JSON can store: {error}.") from error
+    temporary = None
+    if out is None:
+        temporary = TemporaryFolder()
+        out = temporary.path
     folder = Location.of(out)
     given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
     refuse_links(folder)
     with folder.lock():
         remove_leftovers(folder)
+        if overwrite:
+            refuse_links(folder / "pooled")
+            for place in (folder, folder / "pooled"):
+                remove_run(place)
         stored = store_inputs(given, folder) if isinstance(given, Iterator) else given
         begun = read_manifest(folder) if part_files(folder) else None
         size = begun["settings"]["part_size"] if begun else _part_size(stored)
@@ -174,7 +207,9 @@ def explain_many(
             resumed=bool(done),
             until=rule,
         )
-        return _finish(job, done, pool, max_failures, progress)
+        found = _finish(job, done, processes, max_failures, progress)
+    found = replace(found, temporary=temporary)
+    return found.pool() if pool else found
 
 
 def _finish(
@@ -198,8 +233,8 @@ def _finish(
             show(finished, failed)
             if max_failures is not None and failed > max_failures:
                 raise RuntimeError(
-                    f"{failed} inputs have failed, more than the {max_failures} allowed; "
-                    f"eblime.open_run({str(job.folder)!r}).failures() lists them. Use "
+                    f"{failed} inputs have failed, more than the {max_failures} allowed; if `out` "
+                    f"is given, eblime.open_run({str(job.folder)!r}).failures() lists them. Use "
                     "retry=True (--retry) to try them again."
                 )
 

@@ -37,7 +37,7 @@ from eblime.engine.drive import drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
 from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
-from eblime.engine.targets import check_targets
+from eblime.engine.targets import ONE_CLASS, UnchosenClassError, check_one_class, check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
 from eblime.results.explanation import Explanation
@@ -92,7 +92,9 @@ class Worker:
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
-        if not scores_of(job.settings["targets"], explainer.labels):
+        if job.settings["targets"] is None:
+            check_one_class(explainer.loop.model, explainer.labels)
+        elif not scores_of(job.settings["targets"], explainer.labels):
             check_targets(job.settings["targets"], explainer.labels)
         limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
@@ -174,7 +176,9 @@ class Worker:
         """Read an input and choose the first masks; the seed depends on the input alone."""
         x = self.explainer.input_of(self.job.inputs.get(number))
         wanted = self.job.settings["targets"]
-        settings, subject, targets = self.explainer.prepare(x, wanted, self.loop)
+        chosen = 1 if wanted is None else wanted
+        settings, subject, targets = self.explainer.prepare(x, chosen, self.loop)
+        targets = ONE_CLASS if wanted is None else targets
         seed = np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
         return Session.begin(settings, subject, targets, seed)
 
@@ -252,6 +256,8 @@ def _ask_again(worker: Worker, number: int, target: int | None = None) -> FloatA
 def _attempt(call: Callable[..., T], *args: object) -> T | Exception:
     try:
         return call(*args)
+    except UnchosenClassError as error:  # the same for every input
+        raise ValueError(str(error)) from None
     except Exception as error:
         return error
 

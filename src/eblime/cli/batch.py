@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 
 _SOME_FAILED, _INTERRUPTED = 3, 130  # exit codes
 _OUT = Option("out", "Folder of the run.", short="-o", required=True, used_by="result")
-_EXECUTION = (*WORKERS, MAX_FAILURES)  # these change no result
+_OVERWRITE = Option(
+    "overwrite", "Begin anew where --out has another run.", type=bool, used_by="result"
+)
 AGAIN = (  # of `batch --resume`: what a manifest must not name alone
     Option("model", "With --resume: the run's model again.", short="-m"),
     *(
@@ -57,6 +59,8 @@ AGAIN = (  # of `batch --resume`: what a manifest must not name alone
         for name in ("inputs", "labels", "background", "sources", "prompt")
     ),
 )
+_POOL = Option("pool", "Fit all inputs again with a prior learnt from them (--keep).", type=bool)
+_EXECUTION = (*WORKERS, MAX_FAILURES, _POOL)  # these change no result of the run itself
 _INPUTS = Option("inputs", "Where they are.", required=True)
 
 
@@ -212,7 +216,8 @@ def _digest(path: str) -> str | None:
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
     """Start a run. The user typed every name in it, so all of them may be imported."""
     check_level("prob", values["prob"])
-    _run(Recipe.start(domain, values, cache_of(values)), values["out"], values)
+    recipe = Recipe.start(domain, values, cache_of(values))
+    _run(recipe, values["out"], values, overwrite=values["overwrite"])
 
 
 def _batch(**values: Any) -> None:
@@ -224,7 +229,7 @@ def _batch(**values: Any) -> None:
     Exit code 0: every input is explained; 3: some inputs failed, the others are explained; 2: an
     error stopped the run; 130: interrupted.
 
-    Example: eblime batch image photos/ --model net.onnx --out run/
+    Example: eblime batch image photos/ --model net.onnx --target predicted --out run/
 
     Example: eblime batch --resume run/ --trust-run
 
@@ -245,7 +250,7 @@ def _batch(**values: Any) -> None:
 BATCH = domain_group(
     "batch",
     _start,
-    [_OUT, *ASKING, *ANSWERS, *PARTS, *_EXECUTION],
+    [_OUT, _OVERWRITE, *ASKING, *ANSWERS, *PARTS, *_EXECUTION],
     "Exit code 3: some inputs failed, the others are explained.",
     callback=_batch,
     help=_batch.__doc__,
@@ -280,9 +285,10 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
             recipe,
             recipe.inputs(),
             folder,
-            targets=1 if about["target"] is None else [about["target"]],
+            targets=about["target"],
+            rng=about["seed"],
             keep=about["keep"] or None,
-            **{name: about[name] for name in ("seed", "part_size", "prob", "until", "max_masks")},
+            **{name: about[name] for name in ("part_size", "prob", "until", "max_masks")},
             workers=workers,
             max_failures=values["max_failures"],
             **again,
@@ -301,7 +307,9 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     if failed:
         say(f"Most frequent error: {failures['error'].mode()[0]}")
         say(f"Try them again: {recipe.resume_command(folder, '--retry')}")
-    say(f"The run is in {folder}.")
+    if values["pool"]:
+        run = run.pool()
+    say(f"The run is in {run.location if values['pool'] else folder}.")
     page = run.location / "report.html"
     overview(run, str(page))
     say(f"Look at {page}.")

@@ -84,7 +84,11 @@ ASKING = (  # of `explain` and `batch`; a run stores them
     LABELS,
     RETRY,
     CONCURRENCY,
-    Option("target", "Output to explain, by name, else by number from 0. Default: the highest."),
+    Option(
+        "target",
+        "Output to explain, by name, else by number from 0. Default: the highest; of batch the "
+        "second of two, and of more classes give one, or predicted.",
+    ),
     Option("method", "How to infer importances", names="methods", default="eblime"),
     Option("index", "With --method quadrature: lime (the linear fit), banzhaf or shapley values."),
     Option(
@@ -297,6 +301,7 @@ def error_line(error: BaseException, words: Sequence[str]) -> str:
     with suppress(Exception):  # another command, or a domain that cannot be loaded
         options += command_of(words[1])[1].options
     names = {name: one.flag for one in options for name in (one.name, one.setting)}
+    names |= {"targets": "--target"} if words[:1] == ["batch"] else {}
     line = " ".join(message.split()) or type(error).__name__
     return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), line)
 

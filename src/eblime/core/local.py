@@ -20,8 +20,14 @@ import numpy as np
 from scipy import special
 
 from eblime._types import FloatArray
-from eblime.core.lam import Evidence, few_lambdas, half_line_lambda, log_local_precision
-from eblime.core.laws import Draws, eigen_root
+from eblime.core.lam import (
+    Evidence,
+    LambdaLaw,
+    few_lambdas,
+    half_line_lambda,
+    log_local_precision,
+)
+from eblime.core.laws import Draws, PointValue, eigen_root
 from eblime.core.mixture import Mixture
 from eblime.core.student import StudentLaw, StudentMixture
 
@@ -97,20 +103,23 @@ _PLACES = np.array([0.0, 0.6, 1.3, 2.2, 3.5, 7.0])  # of the copula's table, in 
 class LocalMixture(StudentLaw):
     """P(beta | Y) with a precision `lambda phi_j` for each feature."""
 
-    basis: FloatArray  # (p, r) of the law of beta_j exp(fitted_j / 2) at the fitted precisions
+    basis: FloatArray  # (p, r) of the law `base`
     evidence: Evidence  # of its lambda
-    scale: float  # of the half-Cauchy prior of lambda^-1/2
+    scale: float | None  # of the half-Cauchy prior of lambda^-1/2; None for a lambda of one
     unit: float  # what one unit of beta is worth in the scores' own units
     fitted: FloatArray  # (p,) fitted log(phi_j)
+    origin: FloatArray  # (p,) what `base` is shrunk towards, in standard units
     log_lambda: float  # E(log lambda | Y) at the fitted precisions
     mean: FloatArray  # (p,) E(beta | Y)
     alone: StudentMixture  # each importance alone, its own precision integrated out
 
     @cached_property
     def base(self) -> Mixture:
-        """The law of beta_j exp(fitted_j / 2) at the fitted precisions."""
+        """The law of (beta_j - origin_j) exp(fitted_j / 2) at the fitted precisions."""
         null = self.basis.shape[1] < len(self.basis)
-        lam = half_line_lambda(self.evidence, scale=self.scale, null=null)
+        lam: LambdaLaw = PointValue(value=1.0)
+        if self.scale is not None:
+            lam = half_line_lambda(self.evidence, scale=self.scale, null=null)
         return Mixture(basis=self.basis, evidence=self.evidence, lam=lam, unit=self.unit)
 
     @property
@@ -214,6 +223,12 @@ class Level:
         """The evidence of lambda in one of the regressions."""
         return Evidence(d=self.d[b], k=self.k[b], floor=float(self.floor[b]), df=float(self.df[b]))
 
+    def normal_equations(self) -> tuple[FloatArray, FloatArray]:
+        """The weighted masks times themselves, (B, p, p), and times the scores, (B, p)."""
+        turned = self.basis.transpose(0, 2, 1)
+        gram = (self.basis * self.d[:, None]) @ turned
+        return gram, ((self.k * np.sqrt(self.d))[:, None] @ turned)[:, 0]
+
 
 Rescale = Callable[[FloatArray], Level]  # from log precisions (B, p) to the regressions there
 
@@ -224,9 +239,7 @@ def rescale_all(level: Level) -> Rescale:
     For regressions that reach every direction and are well conditioned: squaring costs no digit
     that matters, and the residual that no beta can reach does not depend on the scales.
     """
-    turned = level.basis.transpose(0, 2, 1)
-    gram = (level.basis * level.d[:, None]) @ turned
-    pull = ((level.k * np.sqrt(level.d))[:, None] @ turned)[:, 0]
+    gram, pull = level.normal_equations()
 
     def at(fitted: FloatArray) -> Level:
         if not fitted.any():
@@ -346,6 +359,7 @@ def fit_local(at: Rescale, units: FloatArray, p: int, *, scale: float) -> list[L
             scale=scale,
             unit=float(unit),
             fitted=fitted[b],
+            origin=np.zeros(p),
             log_lambda=float(log_lambda[b]),
             mean=mean[b],
             alone=StudentMixture(

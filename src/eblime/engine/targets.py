@@ -9,10 +9,16 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
+from eblime.models.conversion import is_ranked
 
 Labels = Sequence[str] | Mapping[int, str]
 
 _SHOWN = 10  # labels that a message lists
+ONE_CLASS = object()  # the only output of a model, or the second of two classes
+
+
+class UnchosenClassError(ValueError):
+    """A model has several outputs, and the user must choose one."""
 
 
 def check_labels(labels: Any) -> None:
@@ -32,8 +38,16 @@ def check_labels(labels: Any) -> None:
         )
 
 
+def check_one_class(model: object, labels: Labels | None) -> None:
+    """Refuse a classifier of more than two known classes, of which none was chosen."""
+    if labels is not None and is_ranked(model):
+        _one_class(len(labels), labels)
+
+
 def check_targets(targets: Any, labels: Labels | None) -> None:
     """Refuse targets that no model can have, before the model is called."""
+    if targets is ONE_CLASS:
+        return
     if isinstance(targets, (int, np.integer)):
         check_count("targets", int(targets))
     elif not isinstance(targets, (list, tuple)):
@@ -45,7 +59,7 @@ def check_targets(targets: Any, labels: Labels | None) -> None:
 def columns_of(
     targets: Any, original: FloatArray, labels: Labels | None, ranked: bool
 ) -> list[int]:
-    """Columns of the model's output: the k highest for a number, else those listed.
+    """Columns of the model's output: the k highest for a number, else those listed, or one class.
 
     `original` are the outputs for the input itself, and `ranked` is whether they can be compared
     with each other, as those of a classifier; if not, the targets must be listed.
@@ -55,9 +69,13 @@ def columns_of(
         raise ValueError(
             f"`labels` must name each of the model's {outputs} outputs; got {len(labels)} names."
         )
+    if targets is ONE_CLASS:
+        if ranked:
+            return [_one_class(outputs, labels)]
+        targets = 1
     if isinstance(targets, (int, np.integer)):
         if not ranked and targets < outputs:
-            raise ValueError(
+            raise UnchosenClassError(
                 "`target` must be given for a model with several outputs that are not classes of "
                 f"one question; it has {outputs}: "
                 f"{_names(label_outputs(outputs, labels))}."
@@ -65,6 +83,16 @@ def columns_of(
         order = np.argsort(-original, kind="stable")
         return [int(column) for column in order[: int(targets)]]
     return _columns(targets, outputs, labels)
+
+
+def _one_class(outputs: int, labels: Labels | None) -> int:
+    if outputs > 2:
+        names = label_outputs(outputs, labels)
+        raise UnchosenClassError(
+            f"`targets` must be given for a model with {outputs} outputs: {_names(names)}. Give a "
+            'class, or "predicted" for the predicted class of each input.'
+        )
+    return outputs - 1
 
 
 def label_outputs(outputs: int, labels: Labels | None) -> list[str]:

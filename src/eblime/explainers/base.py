@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar
 
+from eblime import registry
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe, short_repr
 from eblime._types import RNGLike
@@ -25,6 +27,8 @@ from eblime.scores import Target, Targets
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from eblime.batch.results import Run
 
 Asks = TypeVar("Asks", bound=Callable[..., object])
 
@@ -243,6 +247,29 @@ class BaseExplainer(ABC):
         session, progress = Session.begin(loop, subject, wanted, rng), settings.get("progress")
         run(session, self.progress if progress is None else progress)
         return explanations(session)
+
+    def explain_many(
+        self,
+        inputs: Any,
+        out: str | os.PathLike[str] | None = None,
+        *,
+        targets: Targets | str | None = None,
+        rng: int = 0,
+        **settings: Any,
+    ) -> Run:
+        """Explain many inputs; see `eblime.explain_many`, which has the other settings.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> rows = np.random.default_rng(0).random((20, 2))
+        >>> explainer = eblime.TabularExplainer(lambda table: table[:, 1], rows)
+        >>> explainer.explain_many(rows[:5], progress=False).summary()["feature"].tolist()
+        ['column 1', 'column 0']
+        """
+        explain: Callable[..., Run] = registry.find("runs", "explain_many")
+        return explain(self, inputs, out, targets=targets, rng=rng, **settings)
 
     def _loop_for(self, settings: ExplainSettings) -> LoopSettings:
         """The settings of the loop with those of one explanation, checked."""

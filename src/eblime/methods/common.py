@@ -205,10 +205,9 @@ def local_posterior(
     features, or fewer.
     """
     answers, spectrum, response = problem.answers, problem.spectrum, problem.response
-    extras: dict[str, Callable[[], ScalarLaw]] = {
-        "lam": partial(_local_lambda, law),
-        "sigma2": partial(_local_noise, law),
-    }
+    extras: dict[str, Callable[[], ScalarLaw]] = {"sigma2": partial(_local_noise, law)}
+    if law.scale is not None:
+        extras["lam"] = partial(_local_lambda, law)
     if spectrum.flat:
         extras["intercept"] = partial(_local_intercept, law, problem)
     coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
@@ -222,7 +221,8 @@ def local_posterior(
         held = held_out(answers, errors)
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
             scaled, groups = rescale(spectrum, np.exp(-law.fitted / 2)), pair_numbers(answers.masks)
-            law = law.stretch(noise_factors(scaled, response, law.base, groups))
+            moved = replace(response, y=response.y - spectrum.masks @ law.origin)
+            law = law.stretch(noise_factors(scaled, moved, law.base, groups))
     posterior = replace(posterior, law=law, extras=Deferred(extras), held_out=held)
     return with_population(posterior, problem)
 
@@ -284,7 +284,11 @@ def _leave_out(
     single = np.float32 if p > _WIDE else np.float64  # a product of many columns takes the time
     exact = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
     spread = exact.astype(single)
-    moved = coefficients - exact @ (law.basis @ (np.sqrt(evidence.d) * evidence.k) / scales)
+    moved = (
+        coefficients
+        - law.origin
+        - exact @ (law.basis @ (np.sqrt(evidence.d) * evidence.k) / scales)
+    )
     most = share_of_others(spectrum.root**2) if spectrum.flat else np.ones(n)
     missed = centred_rows(spectrum, problem.response.y - spectrum.masks @ coefficients)
     axis, move = reflection(spectrum, spectrum.masks)

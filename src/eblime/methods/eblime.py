@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 from typing import Literal
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count, check_number
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.fit_quality import leave_one_out
 from eblime.core.lam import Evidence, grid_lambda, gumbel_sample, half_line_lambda
@@ -18,6 +19,7 @@ from eblime.core.laws import DrawsLaw
 from eblime.core.local import Level, LocalMixture, fit_local, most_together, rescale_all
 from eblime.core.mixture import Mixture
 from eblime.core.pairs import find_pairs
+from eblime.core.pool import PooledPrior, fit_pooled, learn_weights
 from eblime.core.spectrum import is_well_conditioned, project, rescale
 from eblime.methods.common import Regression, bayesian_posterior, local_posterior, regress
 from eblime.posterior import Posterior
@@ -88,6 +90,9 @@ class EBLIME:
     finite
         Whether only masks that were not asked are uncertain: a mask has one score, and there are
         2^p of them (`core/population.py`). None, the default, is True without a grid.
+    pooled
+        A prior that was learnt from many inputs, instead of lambda and the features' own scales;
+        `Run.pool` sets it.
 
     Notes
     -----
@@ -117,6 +122,7 @@ class EBLIME:
     local: bool | None = None
     noise: Literal["equal", "unequal"] | None = None
     finite: bool | None = None
+    pooled: PooledPrior | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that no prior can have, and decide `local` where it is None."""
@@ -138,6 +144,10 @@ class EBLIME:
         check_choice("noise", self.noise, ("equal", "unequal"))
         if self.finite is None:
             object.__setattr__(self, "finite", self.grid is None)
+        if not isinstance(self.pooled, (PooledPrior, type(None))):
+            raise TypeError(f"`pooled` must be a PooledPrior or None; got {self.pooled!r}.")
+        if self.pooled is not None and not (self.local and self.standardize):
+            raise ValueError("`pooled` needs `local=True` and `standardize=True`.")
         if self.grid is not None and (self.local or self.noise == "unequal" or self.finite):
             raise ValueError(
                 "`local=True`, `noise='unequal'` and `finite=True` need `grid=None`; got a "
@@ -179,6 +189,8 @@ class EBLIME:
         if self.grid is not None:
             return "EBLIME (published grid)"
         extras = [] if self.local else ["common ridge"]
+        if self.pooled is not None:
+            extras.append(f"pooled over {self.pooled.inputs} inputs")
         if (self.noise == "unequal") != self.local:
             extras.append(f"{self.noise} noise")
         return f"EBLIME ({', '.join(extras)})" if extras else "EBLIME"
@@ -216,6 +228,11 @@ class EBLIME:
 
     def _local_laws(self, problems: Sequence[Regression]) -> list[LocalMixture]:
         """The law of beta with a scale for each feature, many at a time where possible."""
+        if self.pooled is not None:
+            return [
+                fit_pooled(self._level(problem), problem.response.unit, self.pooled)
+                for problem in problems
+            ]
         found: dict[int, LocalMixture] = {}
         together: dict[int, list[int]] = {}  # by the number of features
         for number, problem in enumerate(problems):
@@ -237,6 +254,56 @@ class EBLIME:
                 found |= zip(some, fit_local(at, units, p, scale=self.scale), strict=True)
         return [found[number] for number in range(len(problems))]
 
+    def _level(self, problem: Regression) -> Level:
+        return Level.join([problem.spectrum.basis], [self._evidence(problem)])
+
+    def pool(
+        self, asked: Iterable[tuple[Answers, Sequence[Hashable] | None]], inputs: int
+    ) -> list[EBLIME]:
+        """The method for each of several fits, with a prior that is learnt from all of them.
+
+        Parameters
+        ----------
+        asked
+            What was asked, for each output of each input. And the names of the features, where
+            those of the same name are alike, such as the columns of a table: each name then has a
+            law of its own. None if the features of one input have nothing to do with another's.
+        inputs
+            How many inputs there are.
+
+        Notes
+        -----
+        An importance, in units of the scores' spread over root p, has the same law in every input:
+        a mixture of normal laws on a grid of centres and widths, so that it may be heavy-tailed or
+        lean to one side. The weights of the mixture are learnt (empirical Bayes), and their own
+        uncertainty is left out. `core/pool.py` has the computation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> from eblime.answers import Answers
+        >>> rng = np.random.default_rng(0)
+        >>> masks = rng.integers(0, 2, size=(20, 5)).astype(float)
+        >>> scores = masks @ rng.exponential(size=(5, 3)) + rng.normal(size=(20, 3))
+        >>> few = [Answers(masks=masks, scores=y, weights=np.ones(20)) for y in scores.T]
+        >>> method = eblime.EBLIME().pool([(each, None) for each in few], inputs=3)[0]
+        >>> eblime.fit(masks, scores[:, 0], method=method).method
+        'EBLIME (pooled over 3 inputs)'
+        """
+        levels: list[Level | None] = []
+        laws: list[IntArray] = []
+        known: dict[Hashable, int] = {}
+        for each, own in asked:
+            [problem] = self._problems([each.varying])
+            levels.append(self._level(problem) if problem.response.unit else None)
+            every = [None] * each.n_features if own is None else own
+            words = every if each.fixed is None else compress(every, ~each.fixed)
+            laws.append(np.array([known.setdefault(word, len(known)) for word in words]))
+        weights = learn_weights(levels, laws)
+        priors = [PooledPrior(inputs=inputs, weights=weights[law]) for law in laws]
+        return [replace(self, pooled=prior) for prior in priors]
+
     def _careful_level(self, problem: Regression, fitted: FloatArray) -> Level:
         """One regression with other scales, decomposed again from its masks."""
         spectrum = rescale(problem.spectrum, np.exp(-fitted[0] / 2))
@@ -250,18 +317,23 @@ class EBLIME:
 
         The scales are fitted without a third of the answers, which include the one to predict;
         given the scales, that one alone is left out. Scales that had seen it would flatter the
-        result.
+        result. With a pooled prior, the fit to nine tenths of the answers predicts the others.
         """
         [problem] = self._problems([answers])
-        pairs = find_pairs(answers.masks)
+        pairs, folds = find_pairs(answers.masks), 3 if self.pooled is None else 10
         rng = np.random.default_rng(0)
-        fold = rng.permutation(answers.n_masks) % 3
+        fold = rng.permutation(answers.n_masks) % folds
         if pairs is not None and len(pairs.first) > 1:
-            fold[pairs.first] = fold[pairs.second] = rng.permutation(len(pairs.first)) % 3
+            fold[pairs.first] = fold[pairs.second] = rng.permutation(len(pairs.first)) % folds
         missed = np.empty(answers.n_masks)
         for number in np.unique(fold):
             rows = fold == number
             [law] = self._local_laws(self._problems([answers.take(np.flatnonzero(~rows))]))
+            if self.pooled is not None:
+                error = answers.scores - answers.masks @ law.mean
+                level = np.average(error[~rows], weights=answers.weights[~rows])
+                missed[rows] = error[rows] - level * problem.spectrum.flat
+                continue
             level = self._careful_level(problem, law.fitted[None])
             evidence, masks = level.evidence(0), answers.masks * np.exp(-law.fitted / 2)
             lam = half_line_lambda(evidence, scale=self.scale)

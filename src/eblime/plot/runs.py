@@ -52,14 +52,12 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
 
     Examples
     --------
-    >>> import tempfile
     >>> import numpy as np
     >>> import eblime
     >>> rows = np.random.default_rng(0).random((20, 3))
     >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
-    ...     ax = eblime.plot.beeswarm(run)  # or run.plot("beeswarm")
+    >>> run = eblime.explain_many(explainer, rows[:4], progress=False)
+    >>> ax = eblime.plot.beeswarm(run)  # or run.plot("beeswarm")
     >>> ax.get_yticklabels()[-1].get_text()  # the most important column is on top
     'column 0'
     """
@@ -113,14 +111,12 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
 
     Examples
     --------
-    >>> import tempfile
     >>> import numpy as np
     >>> import eblime
     >>> rows = np.random.default_rng(0).random((20, 3))
     >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
-    ...     ax = eblime.plot.dependence(run, feature="column 0")  # or run.plot("dependence", ...)
+    >>> run = eblime.explain_many(explainer, rows[:4], progress=False)
+    >>> ax = eblime.plot.dependence(run, feature="column 0")  # or run.plot("dependence", ...)
     >>> ax.get_xlabel()
     'column 0'
     """

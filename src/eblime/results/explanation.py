@@ -232,12 +232,13 @@ class Explanation:
         generator = as_generator(rng)
         state = generator.bit_generator.state
         (posterior,) = fit_each(chosen, generator, [self.answers])
+        known = {name: value for name, value in self.provenance.items() if name != "pooled"}
         return dataclasses.replace(
             self,
             generator=state,
             posterior=posterior,
             method=chosen,
-            provenance={**self.provenance, "method": describe(chosen)},
+            provenance={**known, "method": describe(chosen)},
         )
 
     def importances(

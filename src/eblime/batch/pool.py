@@ -1,0 +1,93 @@
+"""A second pass over a run, in which the inputs share a prior that is learnt from all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from eblime._digest import digest_of
+from eblime._threads import few_threads
+from eblime.batch.folder import (
+    Rows,
+    part_files,
+    part_numbers,
+    read_manifest,
+    refuse_difference,
+    refuse_links,
+    remove_run,
+    rows_of_input,
+    write_manifest,
+    write_part,
+)
+from eblime.methods.eblime import EBLIME
+from eblime.results.explanation import Explanation
+from eblime.results.storage import pack
+
+if TYPE_CHECKING:
+    from eblime.batch.results import Run
+
+
+def pool(run: Run) -> Run:
+    """Fit all inputs again with a shared prior, and store them as a run in the folder `pooled`."""
+    folder = run.location / "pooled"
+    known = run.frame(["input", "target", "name"]).drop_duplicates()
+    names = dict(zip(known["input"].tolist(), known["name"], strict=True))
+    keys = list(zip(known["input"].tolist(), known["target"].tolist(), strict=True))
+    of_input: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for key in keys:
+        of_input[key[0]].append(key)
+    kept = set((run.location / "explanations").files())
+    lacking = sum(f"{number}-{target}.eblime" not in kept for number, target in keys)
+    if lacking or not keys:
+        raise ValueError(
+            f"`pool` needs the whole explanations of all inputs; {lacking} of {len(keys)} are not "
+            "saved. `explain_many(..., pool=True)` or keep=True (--keep) saves them."
+        )
+    method = run.explanation(*keys[0]).method
+    if not isinstance(method, EBLIME) or method.grid is not None:
+        raise ValueError(f"`pool` needs a run of EBLIME() without a grid; got {method!r:.80}.")
+
+    def asked() -> Iterator[Any]:
+        for key in keys:
+            found = run.explanation(*key)
+            columns = found.details().get("column")
+            own = None if columns is None else [(found.label, column) for column in columns]
+            yield found.answers, own
+
+    with few_threads(0):  # more threads may add numbers in another order
+        methods = dict(zip(keys, method.pool(asked(), len(names)), strict=True))
+    settings = {**run.settings, "pooled": len(names)}
+    refuse_links(folder)
+    with folder.lock():
+        if part_files(folder):  # of an earlier call
+            before = {**read_manifest(folder)["settings"], "pooled": len(names)}
+            refuse_difference(folder, before, settings)
+            remove_run(folder)
+        identity = digest_of(settings)[:16]
+        write_manifest(folder, identity, settings)
+        failures: list[dict[str, Any]] = run.failures().to_dict("records")  # type: ignore[assignment]
+        failed = {row["input"]: row for row in failures}
+        for part in part_files(run.location):
+            rows: Rows = []
+            for number in part_numbers(settings, part):
+                if number in failed:
+                    rows.append(failed[number])
+                    continue
+                own = [_refit(run, key, methods[key]) for key in of_input[number]]
+                for found in own:
+                    file = folder / f"explanations/{number}-{found.target}.eblime"
+                    file.write(pack(found))
+                with few_threads(0):
+                    rows += rows_of_input(number, names[number], own, settings["prob"])
+            write_part(folder, identity, part, rows)
+    return replace(run, location=folder)
+
+
+def _refit(run: Run, key: tuple[int, int], method: EBLIME) -> Explanation:
+    """An explanation of the run with another prior."""
+    found = run.explanation(*key).refit(method)
+    assert method.pooled is not None
+    words = f"pooled over {method.pooled.inputs} inputs"
+    return replace(found, provenance={**found.provenance, "pooled": words})
