@@ -33,8 +33,9 @@ def photo() -> None:
 
     explainer = eblime.ImageExplainer(efficientnet_lite0(), n_masks=100)
     explanation = explainer.explain(coffee())
-    figure = Figure(figsize=(9.5, 4), layout="constrained")
-    for ax, kind in zip(figure.subplots(1, 2), ("map", "intervals"), strict=True):
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    panels = figure.subplots(1, 2, width_ratios=[2, 1])
+    for ax, kind in zip(panels, ("map", "intervals"), strict=True):
         explanation.plot(kind, top=5, ax=ax)
     save(figure, "front-photo", colours=256)
 
@@ -471,7 +472,7 @@ def images() -> None:
         explainer = eblime.ImageExplainer(network, n_masks=400, **settings)
         explanation = explainer.explain(photo, "espresso")
         print(explanation)
-        explanation.plot("map", numbered=5, ax=ax)
+        explanation.plot("map", original=False, ax=ax)
         r2 = explanation.posterior.r2_held_out
         ax.set_title(f"{title}\nheld-out R² {r2:.2f}", loc="left", fontsize=10)
     save(figure, "images", colours=256)

@@ -97,14 +97,83 @@ def fixed(explanation, **summaries):
 
 
 def test_uncertainty_starts_at_zero(explanation):
-    """Standard deviations that differ by 5 % get nearly the same colour; the bar has a label."""
-    sd = np.linspace(0.1, 0.105, explanation.scene.n_features)
+    """Standard deviations that differ by 15 % get similar colours; the bar has a label."""
+    sd = np.linspace(0.1, 0.115, explanation.scene.n_features)
     drawn = fixed(explanation, sd=sd).plot("map", of="uncertainty")
     field = drawn.get_images()[1]
 
-    assert field.get_clim() == (0, pytest.approx(0.105))
-    assert np.ptp(field.norm(sd)) < 0.05
+    assert field.get_clim() == (0, pytest.approx(0.115))
+    assert np.ptp(field.norm(sd)) < 0.15
     assert "sd of the importance" in [panel.get_ylabel() for panel in drawn.figure.axes]
+
+
+def test_equal_uncertainties_become_the_probability_of_the_top(explanation):
+    """A map in one colour says nothing; the reason is written below."""
+    sd = np.linspace(0.1, 0.105, explanation.scene.n_features)
+    drawn = fixed(explanation, sd=sd).plot("map", of="uncertainty")
+
+    assert "P(among the top 5)" in drawn.get_title("left")
+    assert "all sds are about 0.1" in drawn.get_xlabel()
+
+
+def test_colours_are_as_strong_as_what_is_certain(explanation):
+    """The end of the interval nearest to zero, divided by the largest mean; never invisible."""
+    from eblime.plot.style import signed_shares
+
+    p = explanation.scene.n_features
+    low, high = np.full(p, -1.0), np.full(p, 1.0)
+    low[:3], high[:3] = (3.0, -3.0, 1e-6), (5.0, -1.0, 0.1)
+    mean = np.zeros(p)
+    mean[:3] = 4.0, -2.0, 0.05
+    ends = np.stack([low, high], axis=1)
+    shares = signed_shares(fixed(explanation, mean=mean, interval=lambda prob=0.95: ends))
+
+    assert shares[:2] == pytest.approx([0.75, -0.25])
+    assert 0 < shares[2] < 0.1
+    assert not shares[3:].any()
+
+
+def test_a_colour_adds_the_same_on_dark_and_on_bright_parts():
+    """What it adds beyond grey does not depend on the photo below."""
+    from eblime.plot.maps import tinted
+
+    photo = np.linspace(0, 1, 12).reshape(1, 4, 3)
+    shown = tinted(photo, np.zeros((1, 4), dtype=int), np.array([0.8]))
+    chroma = shown - shown[..., :1]
+
+    assert np.abs(chroma - chroma[0, 0]).max() < 1e-12
+    assert np.abs(chroma).max() > 0.1
+    assert np.all(np.diff(shown[0, :, 0]) > 0)
+
+
+def test_the_untouched_input_is_on_the_left(explanation):
+    """In colour and without outlines; both panels have the truth, if it is given."""
+    drawn = explanation.plot("map")
+    left = drawn.figure.axes[1]
+    truth = np.zeros(explanation.segments.shape, dtype=bool)
+    truth[10:40, 10:40] = True
+    share = explanation.mask(5)[truth].mean()
+    marked = explanation.plot("map", truth=truth)
+
+    np.testing.assert_array_equal(left.get_images()[0].get_array(), explanation.scene.photo())
+    assert len(left.collections) == 0
+    assert len(marked.figure.axes[1].collections) == 2
+    assert f"{100 * share:.0f} % of it is under the top 5" in marked.get_xlabel()
+    with pytest.raises(ValueError, match=r"`truth` must be a mask \(100, 100\)"):
+        explanation.plot("map", truth=truth[1:])
+
+
+def test_intervals_smaller_than_dots_are_told_in_words(explanation):
+    """The widest half is below the axis; visible intervals need no words."""
+    rng, p = np.random.default_rng(0), explanation.scene.n_features
+    masks = rng.integers(0, 2, size=(400, p)).astype(float)
+
+    def drawn(noise):
+        scores = masks @ np.arange(p) + noise * rng.normal(size=400)
+        return dataclasses.replace(explanation, posterior=eblime.fit(masks, scores)).plot()
+
+    assert "smaller than the dots:\n±" in drawn(1e-3).get_xlabel()
+    assert "smaller than the dots" not in drawn(10.0).get_xlabel()
 
 
 def test_uncertainty_can_be_min_max_scaled(explanation):
@@ -147,19 +216,50 @@ def test_a_map_of_noise_has_no_colours_and_says_so(noise):
     shown = drawn.get_images()[0].get_array()
 
     assert np.ptp(shown, axis=-1).max() == 0
-    assert "do not rely on this map" in drawn.get_xlabel()
+    assert "do not rely on this picture" in written(drawn)
     assert "the 95 % interval contains zero" in drawn.get_xlabel()
 
 
 @pytest.mark.parametrize("of", ["mean", "uncertainty", "variance", "top_k", "sign"])
 def test_every_map_says_when_the_fit_predicts_nothing(noise, of):
-    """Below the image."""
-    assert "do not rely on this map" in noise.plot("map", of=of).get_xlabel()
+    """In the image."""
+    assert "do not rely on this picture" in written(noise.plot("map", of=of))
 
 
 def test_a_map_of_a_good_fit_has_no_warning(explanation):
-    """Nor colours for superpixels that do not matter."""
-    assert "rely" not in explanation.plot("map", top=1).get_xlabel()
+    """Nor that nothing is certain."""
+    words = written(explanation.plot("map", top=1))
+
+    assert "rely" not in words
+    assert "nothing" not in words
+
+
+def test_a_picture_in_which_nothing_is_certain_says_so(explanation):
+    """Across it, with the number of masks; one certain part is enough to say nothing."""
+    ends = np.tile([-1.0, 1.0], (explanation.scene.n_features, 1))
+    unsure = fixed(explanation, interval=lambda prob=0.95: ends)
+    assert "nothing certain with 150 masks" in written(unsure.plot("map"))
+
+    ends[0] = 0.5, 1.0
+    assert "nothing certain" not in written(unsure.plot("map"))
+
+
+@pytest.mark.parametrize(("size", "said"), [(0.001, True), (0.1, False)])
+def test_scores_that_barely_move_are_told_in_the_picture(size, said):
+    """A range below 1 % of the scores; the page says it, too."""
+    image = np.random.default_rng(0).random((12, 12))
+    explainer = eblime.ImageExplainer(
+        lambda batch: 0.99 + size * batch[:, :6].mean(axis=(1, 2)), segmentation="grid", hide=0
+    )
+    e = explainer.explain(image)
+
+    assert ("the scores barely move: 0.99" in written(e.plot("map"))) == said
+    assert ("the scores barely move" in e.to_html()) == said
+
+
+def written(ax):
+    """All words in a picture, without line breaks."""
+    return " ".join(text.get_text() for text in ax.texts).replace("\n", " ")
 
 
 def test_mean_map_is_centred_at_zero(explanation):
@@ -177,7 +277,7 @@ def test_posterior_maps_draws_means_and_sds(explanation):
 
     assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")] == [
         "output: posterior mean",
-        "output: posterior sd",
+        "output: P(among the top 5)",  # all sds are about equal
     ]
     assert len(figure.axes) == 4
 
@@ -198,8 +298,8 @@ def numbers_on(ax):
 def test_listed_superpixels_are_numbered_on_the_map(explanation):
     """In the poster, and in the separate plots by default."""
     for left, right in (
-        (explanation.plot("map"), explanation.plot("intervals")),
-        (explanation.plot("map", of="mean"), explanation.plot("intervals")),
+        (explanation.plot("map"), explanation.plot("intervals", top=5)),
+        (explanation.plot("map", of="mean", numbered=15), explanation.plot("intervals")),
         eblime.plot.poster.poster(explanation).axes[0:3:2],
     ):
         listed = [tick.get_text().split(",")[0] for tick in right.get_yticklabels()]
@@ -384,7 +484,7 @@ def test_figures_have_the_shape_of_the_image():
     wide, tall = strip(10, 200).plot("map").figure, strip(200, 10).plot("map").figure
 
     assert wide.get_figwidth() > 3 * wide.get_figheight()
-    assert tall.get_figheight() > 1.5 * tall.get_figwidth()
+    assert 2 * tall.get_figheight() > 1.5 * tall.get_figwidth()  # of two panels
 
 
 def test_superpixels_without_effect_are_grey():

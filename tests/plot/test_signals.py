@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 import eblime
 from eblime.domains.signal import SIGNAL, SignalScene
 from eblime.plot.signals import picture_of
-from eblime.plot.style import AGAINST, FAVOUR, tick_shares
+from eblime.plot.style import AGAINST, FAVOUR, STRONGEST, signed_shares, tick_shares
 
 
 def explain(signal, model, **fields):
@@ -45,16 +45,15 @@ def filled(ax):
 
 
 def test_windows_have_the_colour_of_their_importance():
-    """Green raises, orange lowers; the opacity is proportional to the importance."""
+    """Green raises, orange lowers; the opacity is what is certain of the importance."""
     e = windows()
     found = filled(eblime.plot.signal_map(e))
-    mean = e.posterior.mean
 
     assert [box[0] for box in found] == pytest.approx([0, 1, 2, 3])
     assert found[1][2] == pytest.approx(to_rgb(FAVOUR))
     assert found[3][2] == pytest.approx(to_rgb(AGAINST))
     alphas = [box[3] for box in found]
-    assert alphas == pytest.approx(0.75 * np.abs(mean) / np.abs(mean).max())
+    assert alphas == pytest.approx(STRONGEST * np.abs(signed_shares(e)))
 
 
 def test_windows_are_hatched_where_the_interval_contains_zero():

@@ -101,10 +101,10 @@ def test_page_and_notesection_of_any_law(explanation):
 
 
 def test_poster_of_any_law(explanation):
-    """Two panels for a point estimate, three otherwise, and the colour bars."""
+    """The input, two panels for a point estimate, three otherwise, and the colour bars."""
     figure = eblime.plot.poster.poster(explanation)
 
-    assert len(figure.axes) == (5 if explanation.posterior.has_spread else 3)
+    assert len(figure.axes) == (6 if explanation.posterior.has_spread else 4)
 
 
 def test_tables_and_texts_of_any_law(explanation):

@@ -15,6 +15,7 @@ from test_storage import GRID, IMAGE, explained
 import eblime
 from eblime import registry
 from eblime.batch.overview import overview
+from eblime.plot.style import STRONGEST, signed_shares
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
@@ -319,12 +320,15 @@ def test_overlay_can_be_made_weaker(opened):
     e = explained()
     page = opened(e)
     strongest = int(abs(e.posterior.mean).argmax())
+    share = abs(signed_shares(e)).max()
     before = opacity(page, strongest)
     page.locator("#strength").fill("25")
     weaker = opacity(page, strongest)
     page.locator("#strength").fill("0")
 
-    assert (before, weaker, opacity(page, strongest)) == pytest.approx((0.75, 0.25, 0))
+    assert (before, weaker, opacity(page, strongest)) == pytest.approx(
+        (STRONGEST * share, 0.25 * share, 0), abs=1e-3
+    )
 
 
 def test_legend_explains_the_colours(opened):
@@ -438,7 +442,7 @@ def test_view_of_another_domain_is_coloured_and_can_be_pointed_at(opened, monkey
     shape = page.locator("rect[data-feature='2']")
     fill = "e => [getComputedStyle(e).fill, Number(getComputedStyle(e).fillOpacity)]"
 
-    assert shape.evaluate(fill) == ["rgb(213, 94, 0)", pytest.approx(0.75)]
+    assert shape.evaluate(fill) == ["rgb(213, 94, 0)", pytest.approx(STRONGEST, rel=0.01)]
     assert page.locator("figure rect[data-feature='1']").evaluate(fill)[0] == "rgb(0, 158, 115)"
     page.locator("rect[data-feature='3']").hover()
     assert page.locator(".detail h3").inner_text() == "segment 3 <b>"

@@ -220,7 +220,7 @@ def test_page_warns_about_a_poor_fit():
 def test_settings_are_sentences():
     """The seed, the number of calls, the method and the versions, without Python syntax."""
     page = EXPLAINED.to_html()
-    made = page[page.index("How this was made") : page.index("</details>")]
+    made = page[page.index("How this was made") :].partition("</details>")[0]
 
     for words in (
         "Model calls",

@@ -18,6 +18,7 @@ from eblime.batch.results import Run
 from eblime.reporting.page import report
 from eblime.reporting.render import render_page
 from eblime.reporting.views import thumbnail
+from eblime.results.notes import UNRELIABLE, cautions, nothing_certain
 
 _MOST = 40  # rows of the lists of classes, features and failures
 _FEW = 10  # features that are shown at first
@@ -80,6 +81,7 @@ def overview(
         number=partial(format_number, digits=digits),
         prob=prob,
         r2_name=r2_name,
+        unreliable=UNRELIABLE,
         outputs=sorted({row.label for row in listed})[:_OUTPUTS],
         listed=listed,
         links=links,
@@ -153,8 +155,8 @@ def _by_class(entries: Any) -> list[dict[str, Any]]:
 
 def _pages(
     run: Run, path: Location, listed: Sequence[Any], pages: int | None, progress: Progress
-) -> dict[Any, tuple[str, str]]:
-    """Write pages of saved explanations; returns links and thumbnails by (input, target)."""
+) -> dict[Any, tuple[str, str, str]]:
+    """Write pages of saved explanations: links, thumbnails and cautions by (input, target)."""
     folder, links = path.parent, {}
     kept = set((run.location / "explanations").files())
     saved = [entry for entry in listed if f"{entry.input}-{entry.target}.eblime" in kept][:pages]
@@ -167,6 +169,7 @@ def _pages(
             name = f"pages/{entry.input}-{entry.target}.html"
             title = f"{entry.name}: {entry.label}"
             (folder / name).write(report(explanation, title=title).encode())
-            links[entry.input, entry.target] = name, picture
+            words = "; ".join(filter(None, [nothing_certain(explanation), *cautions(explanation)]))
+            links[entry.input, entry.target] = name, picture, words
             report_progress(done)
     return links

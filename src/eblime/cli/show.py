@@ -25,6 +25,7 @@ from eblime.cli.options import JSON, OPEN, OUT, PROB, TOP, OptionCommand
 from eblime.domains.record import Option
 
 if TYPE_CHECKING:
+    from eblime._types import BoolArray
     from eblime.results.explanation import Explanation
 
 
@@ -55,7 +56,14 @@ def show_page(page: object, *, error: bool = False) -> None:
 
 
 def write_all(
-    explanation: Explanation, folder: Path, name: str, *, title: str, prob: float, top: int
+    explanation: Explanation,
+    folder: Path,
+    name: str,
+    *,
+    title: str,
+    prob: float,
+    top: int,
+    truth: BoolArray | None = None,
 ) -> list[Path]:
     """Write NAME.eblime, NAME.json, NAME.png and NAME.html; returns their paths in this order."""
     from eblime.plot.poster import poster
@@ -65,8 +73,8 @@ def write_all(
     k = min(top, explanation.scene.n_features)
     explanation.save(paths[0])
     write_whole(paths[1].resolve(), f"{explanation.to_json(prob, k)}\n".encode())
-    save_figure(poster(explanation, k), paths[2], dpi=100)
-    explanation.to_html(paths[3], title=title)
+    save_figure(poster(explanation, k, truth=truth), paths[2], dpi=100)
+    explanation.to_html(paths[3], title=title, truth=truth)
     return paths
 
 
@@ -192,11 +200,12 @@ def _demo(out: Path, open: bool) -> None:
     from eblime.measures import covered_share
 
     images, defects = sample_scans()
-    cut = ("slic", {"n_segments": 40})
+    cut = ("slic", {"n_segments": 40, "compactness": 100})  # a scan has speckles
     explainer = ImageExplainer(ultrasonic_network(), n_masks=400, segmentation=cut, labels=LABELS)
     explanation = explainer.explain(images[_WHICH], "with defect")
     share = 100 * covered_share(explanation, defects[_WHICH], top=5)
-    files = write_all(explanation, out, "scan", title="Where is the defect?", prob=0.95, top=5)
+    shown: Any = {"title": "Where is the defect?", "prob": 0.95, "top": 5}
+    files = write_all(explanation, out, "scan", truth=defects[_WHICH], **shown)
     print_explanation(explanation, prob=0.95, top=5)
     say(
         f"{share:.0f} % of the true defect is under the five most important superpixels.\n"

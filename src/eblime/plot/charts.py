@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_count, check_level
-from eblime._types import IntArray
+from eblime._types import FloatArray, IntArray
 from eblime.methods.regression import fit_each
 from eblime.plot import style
 from eblime.posterior import Posterior
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # of several explanations, which also differ in shape
 _PALETTE = (*style.COLOURS, style.INK, style.NEUTRAL)
+_DOT = 5  # points across a dot
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 
@@ -44,10 +45,20 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     drawn.hlines(rows, *ends.T, color=colours, linewidth=1.6)
     drawn.hlines(rows, *post.interval(0.5).T, color=colours, linewidth=5)
     drawn.plot(
-        post.mean, rows, "o", color="white", markeredgecolor=style.INK, markersize=5, zorder=3
+        post.mean, rows, "o", color="white", markeredgecolor=style.INK, markersize=_DOT, zorder=3
     )
     drawn.set_xlabel(style.axis_label(explanation, "(bars: 50 % and 95 %)"))
+    _say_if_small(drawn, np.ptp(ends, axis=1) / 2)
     return _finish(drawn, explanation)
+
+
+def _say_if_small(drawn: Axes, halves: FloatArray) -> None:
+    """Write below the axis how wide intervals are that the dots hide."""
+    low, high = drawn.get_xlim()
+    width: float = 72 * drawn.bbox.width / drawn.figure.dpi  # in points
+    if halves.max() > 0 and halves.max() / (high - low) * width < _DOT / 2:
+        words = f"intervals smaller than the dots:\n±{halves.max():.1g} at most"
+        drawn.set_xlabel(f"{drawn.get_xlabel()}\n{words}")
 
 
 def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
@@ -186,11 +197,18 @@ def compare(
             ends = entry.posterior.select(order).interval(prob)
             drawn.hlines(rows, *ends.T, color=colour, linewidth=2)
         drawn.plot(
-            means[k, order], rows, marker, color=colour, markersize=5, label=style.caption(name)
+            means[k, order], rows, marker, color=colour, markersize=_DOT, label=style.caption(name)
         )
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
+    halves = [
+        np.ptp(x.posterior.interval(prob), axis=1) / 2
+        for x in explanations.values()
+        if x.posterior.has_spread
+    ]
+    if halves:
+        _say_if_small(drawn, np.concatenate(halves))
     style.legend_below(drawn)
-    labels = dict.fromkeys(style.caption(entry.label, 30) for entry in explanations.values())
+    labels = dict.fromkeys(style.heading(entry.label, 44) for entry in explanations.values())
     drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")
     style.clean(drawn)
     return drawn

@@ -5,6 +5,7 @@ Large photos are drawn at screen resolution; the axes keep the pixel coordinates
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,15 +19,14 @@ from eblime.plot import style
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 from eblime.results.indices import Interactions
-from eblime.results.notes import prediction_r2
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-NUMBERED = 15  # superpixels with their number on the map, as many as `intervals` lists
-_UNRELIABLE = 0.2  # R^2 below which a map says so
+_DOTTED = (("#000000", "solid"), ("#ffffff", "dotted"))  # visible on dark and on bright parts
+_EQUAL = 0.9  # ratio of the smallest sd to the largest above which a map of them shows nothing
 
 
 def importance_map(
@@ -34,12 +34,15 @@ def importance_map(
     *,
     of: str = "importance",
     top: int = 5,
-    numbered: int = NUMBERED,
+    numbered: int | None = None,
+    truth: BoolArray | None = None,
+    original: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """The superpixels of an image, coloured by their importance, or by what is known about it.
 
-    A held-out R^2 below 0.2 is written below the image.
+    A picture in which nothing is certain says so, and also one with a held-out R^2 below 0.2, or
+    of scores that barely move.
 
     Parameters
     ----------
@@ -47,16 +50,22 @@ def importance_map(
         Of an image.
     of
         "importance": the `top` superpixels by absolute mean, green if they raise the score, orange
-        if they lower it, stronger where the importance is larger; a superpixel whose 95 % interval
-        contains zero stays grey. "mean": the posterior means of all. "uncertainty": their standard
-        deviations, on a scale that starts at zero. "variance": scaled from its minimum to its
+        if they lower it. The colour is stronger where the importance is larger, and weaker where
+        its 95 % interval is wide; a superpixel whose interval contains zero stays grey. "mean":
+        the posterior means of all. "uncertainty": their standard deviations, on a scale that
+        starts at zero; if all are about equal, "top_k". "variance": scaled from its minimum to its
         maximum, as in the paper. "sign": the probability that the importance is positive. "top_k":
         the probability to be among the `top` most important to the surrogate, which is not about
         what is there.
     top
         Number of superpixels of "importance" and "top_k".
     numbered
-        How many superpixels show their number, as in tables and in the "intervals" plot.
+        How many superpixels show their number; None is the `top`, as in tables.
+    truth
+        A mask of the image's size, (H, W), such as the known place of a defect: it is outlined, and
+        its share under the `top` superpixels is written below.
+    original
+        Whether the untouched image is on the left of a map of importances.
     ax
         Where to draw; None makes new axes.
 
@@ -67,16 +76,25 @@ def importance_map(
     >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
     >>> eblime.plot.importance_map(e).get_title("left")
     'output: top 5'
-    >>> eblime.plot.importance_map(e, of="uncertainty").get_title("left")
-    'output: posterior sd'
+    >>> eblime.plot.importance_map(e, of="mean").get_title("left")
+    'output: posterior mean'
     """
     check_choice("of", of, ("importance", "mean", "uncertainty", "variance", "sign", "top_k"))
     check_count("top", top)
     drawing, post = canvas(explanation), explanation.posterior
-    order, drawn = post.order(), style.axes(ax, drawing.size)
-    marked = order[:top] if of == "importance" else None
+    below = list[str]()
+    if of == "uncertainty" and post.sd.min() > _EQUAL * post.sd.max():
+        of, below = "top_k", [f"shown because all sds are about {np.median(post.sd):.1g}"]
+    width, height = drawing.size
+    original &= of == "importance"
+    order, drawn = post.order(), style.axes(ax, (width * (1 + original), height))
+    panels, marked = [drawn], order[:top] if of == "importance" else None
     if marked is not None:
         title = f"top {len(marked)}"
+        if original and (left := style.beside(drawn)) is not None:
+            panels.append(left)
+            drawing.show(left, drawing.photo)
+            left.set_title("input", fontsize="medium", loc="left")
         overlay(drawn, drawing, style.signed_shares(explanation), marked)
         style.sign_bar(drawn, post)
     else:  # the photo stays visible in grey
@@ -88,11 +106,34 @@ def importance_map(
         drawing.show(drawn, drawing.edges())
         drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=label)
     if of in ("importance", "mean"):
-        _numbers(drawn, drawing, order, numbered, 0 if marked is None else top)
-    below = remarks(explanation, marked) + ["about the fit, not about what is there"] * (
-        of == "top_k"
-    )
-    return _finish(drawn, drawing, explanation, title, below)
+        _numbers(drawn, drawing, order[: top if numbered is None else numbered])
+    style.write_cautions(drawn, explanation)
+    below += remarks(explanation, marked)
+    below += ["about the fit, not about what is there"] * (of == "top_k")
+    if truth is not None:
+        truth = check_truth(explanation, truth)
+        below.append(f"dotted: the truth; {truth_share(explanation, truth, top)}")
+        for panel, (colour, line) in itertools.product(panels, _DOTTED):
+            drawing.outline(panel, drawing.reduce(truth), colour, linestyles=line)
+    return _finish(panels, drawing, explanation, title, below)
+
+
+def truth_share(explanation: Explanation, truth: BoolArray, top: int) -> str:
+    """How much of a known mask is under the superpixels that raise the score most, in words."""
+    under = explanation.mask(top)[check_truth(explanation, truth)].mean()
+    return f"{100 * under:.0f} % of it is under the top {min(top, explanation.scene.n_features)}"
+
+
+def check_truth(explanation: Explanation, truth: object) -> BoolArray:
+    """A mask of the image's size that is True somewhere; anything else is refused."""
+    shape = explanation.segments.shape
+    found: BoolArray = np.asarray(truth) != 0
+    if found.shape != shape or not found.any():
+        raise ValueError(
+            f"`truth` must be a mask {shape} that is True somewhere; got {found.shape}, "
+            f"{np.count_nonzero(found)} True."
+        )
+    return found
 
 
 def _numbers_of(
@@ -117,23 +158,29 @@ def _numbers_of(
 def overlay(
     drawn: Axes, drawing: Canvas, shares: FloatArray, top: IntArray, **settings: object
 ) -> None:
-    """Draw the photo in faded grey, and on it some superpixels in the colour of their share."""
-    grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
-    shown = 0.35 * grey + 0.65  # faded
-    for j in top[shares[top] != 0]:
-        inside = drawing.labels == j
-        strength, colour = (
-            style.STRONGEST * abs(shares[j]),
-            np.array(style.rgb(style.sign_colour(shares[j]))),
-        )
-        shown[inside] = (1 - strength) * grey[inside] + strength * colour
-    drawing.show(drawn, np.clip(shown, 0, 1), **settings)
+    """Draw the photo in grey, some superpixels in the colour of their share, with outlines."""
+    chosen = np.where(np.isin(np.arange(len(shares)), top), shares, 0.0)
+    drawing.show(drawn, tinted(drawing.photo, drawing.labels, chosen), **settings)
     for j in top:
         drawing.outline(drawn, drawing.labels == j, style.sign_colour(shares[j]))
 
 
+def tinted(photo: FloatArray, labels: IntArray, shares: FloatArray) -> FloatArray:
+    """A photo in grey below translucent colours of the shares, (h, w, 3).
+
+    Over grey, what a colour adds is the same on dark and on bright parts.
+    """
+    share = shares[labels][..., None]
+    strength = style.STRONGEST * np.abs(share)
+    colour = np.where(share > 0, style.rgb(style.FAVOUR), style.rgb(style.AGAINST))
+    mixed = (1 - strength) * photo.mean(axis=-1, keepdims=True) + strength * colour
+    return np.asarray(mixed.clip(0, 1))
+
+
 def posterior_maps(explanation: Explanation) -> Figure:
     """Posterior means of all superpixels beside their standard deviations, as in the paper.
+
+    If these are about equal, P(among the top 5) is shown instead.
 
     Examples
     --------
@@ -142,7 +189,7 @@ def posterior_maps(explanation: Explanation) -> Figure:
     >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
     >>> figure = eblime.plot.posterior_maps(e)
     >>> [ax.get_title("left") for ax in figure.axes[:2]]
-    ['output: posterior mean', 'output: posterior sd']
+    ['output: posterior mean', 'output: P(among the top 5)']
     """
     width, height = canvas(explanation).size
     figure = style.new_figure((2 * width - 0.2, height))
@@ -152,13 +199,15 @@ def posterior_maps(explanation: Explanation) -> Figure:
     return figure
 
 
-def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: int) -> None:
-    """Write the numbers of the most important superpixels, those of the `top` in larger type."""
-    for rank, j in enumerate(order[: max(numbered, top)]):
-        size = "small" if rank < top or not top else "x-small"
-        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "alpha": 0.8, "linewidth": 0}
+def _numbers(drawn: Axes, drawing: Canvas, numbered: IntArray) -> None:
+    """Write the numbers of some superpixels, with a thin edge that hides little below."""
+    from matplotlib.patheffects import withStroke
+
+    looks: Any = {"ha": "center", "va": "center", "fontsize": "small", "color": "black"}
+    for j in numbered:
         if place := drawing.inside(int(j)):
-            drawn.text(*place, str(j), ha="center", va="center", fontsize=size, bbox=box)
+            edge = withStroke(linewidth=2, foreground="white")
+            drawn.text(*place, str(j), path_effects=[edge], **looks)
 
 
 def target_mask(explanation: Explanation) -> BoolArray | None:
@@ -176,32 +225,27 @@ def target_mask(explanation: Explanation) -> BoolArray | None:
 
 
 def _finish(
-    drawn: Axes, drawing: Canvas, explanation: Explanation, title: str, below: Sequence[str]
+    panels: Sequence[Axes], drawing: Canvas, explanation: Explanation, title: str, below: list[str]
 ) -> Axes:
     """Remove the ticks, show the whole image, set the title; in two lines above a narrow image."""
-    if (target := target_mask(explanation)) is not None:
-        dashed = {"linewidths": 2.0, "linestyles": "dashed"}
-        drawing.outline(drawn, drawing.reduce(target), style.MARK, **dashed)
-    drawn.set_xticks([])
-    drawn.set_yticks([])
-    drawn.set_xlim(-0.5, drawing.width - 0.5)
-    drawn.set_ylim(drawing.height - 0.5, -0.5)
+    target, drawn = target_mask(explanation), panels[0]
+    for panel in panels:
+        if target is not None:
+            dashed = {"linewidths": 2.0, "linestyles": "dashed"}
+            drawing.outline(panel, drawing.reduce(target), style.MARK, **dashed)
+        panel.set(xticks=[], yticks=[])
+        panel.set(xlim=(-0.5, drawing.width - 0.5), ylim=(drawing.height - 0.5, -0.5))
     gap = "\n" if drawing.height > 2 * drawing.width else " "
-    scene: Any = explanation.scene
-    name = style.caption(explanation.label, 44 if scene.scores else 24)
+    name = style.heading(explanation.label, 32)
     drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
     drawn.set_xlabel("\n".join(below), fontsize="small")
     return drawn
 
 
 def remarks(explanation: Explanation, top: IntArray | None = None) -> list[str]:
-    """What is written below a map: that its fit predicts little, that some `top` are uncertain."""
-    post, found = explanation.posterior, []
-    if not post.constant and prediction_r2(post) < _UNRELIABLE:
-        found.append(f"{post.fit_label(2, 'R²')}: do not rely on this map")
-    if top is not None and style.uncertain(explanation)[top].any():
-        found.append("grey outline: the 95 % interval contains zero")
-    return found
+    """What is written below a map: that some `top` are uncertain."""
+    unsure = top is not None and style.uncertain(explanation)[top].any()
+    return ["grey outline: the 95 % interval contains zero"] if unsure else []
 
 
 _LONGEST = 1000  # pixels drawn along the longer side
@@ -326,7 +370,7 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     drawn.set_xticks(range(len(order)), names, rotation=60, ha="right", rotation_mode="anchor")
     drawn.set_yticks(range(len(order)), names)
     drawn.tick_params(length=0, labelsize="small")
-    style.sign_bar(drawn, post, "interaction (faded: sign uncertain)", 1.0)
+    style.sign_bar(drawn, post, "interaction (faded: sign uncertain)", 1.0, two_way=False)
     what = f"{style.caption(interactions.label, 30)}: " if interactions.label else ""
     heading = f"{what}{post.estimand}\n{post.fit_label(2, 'R²')}, {post.n_masks} masks"
     drawn.set_title(heading, fontsize="medium", loc="left")

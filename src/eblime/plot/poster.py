@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from eblime import registry
 from eblime._checks import check_count
+from eblime._types import BoolArray
 from eblime.plot.signals import signal_size
 from eblime.plot.style import caption, new_figure
 from eblime.plot.text import text_size
@@ -20,11 +21,11 @@ _LISTS = (None, "means")  # kinds that are a list of the features
 _SIZES = {"text": text_size, "signal": signal_size}  # of kinds that are wide
 
 
-def poster(explanation: Explanation, top: int = 5) -> Figure:
+def poster(explanation: Explanation, top: int = 5, *, truth: BoolArray | None = None) -> Figure:
     """A matplotlib figure of the input with its features marked, and of their intervals.
 
     The input is drawn by the plot kind that its domain calls `picture`. For an image, every
-    superpixel in the list has its number on the map.
+    superpixel in the list has its number on the map, and `truth` is as in `importance_map`.
 
     Examples
     --------
@@ -56,10 +57,11 @@ def poster(explanation: Explanation, top: int = 5) -> Figure:
         return figure
     listed, shown = max(top, _LISTED), [dict[str, Any]()]
     if kind == "map":
-        shown = [{"top": top, "numbered": listed}, {"top": top, "of": "top_k"}]
+        shown = [{"top": top, "numbered": listed, "truth": truth}, {"top": top, "of": "top_k"}]
         shown = shown if explanation.posterior.has_spread else shown[:1]
-    figure = new_figure((5.2 * (len(shown) + 1), 4.6))
-    *panels, last = figure.subplots(1, len(shown) + 1)
+    wide = [7.8 if kind == "map" else 6.4, 5.2][: len(shown)]
+    figure = new_figure((sum(wide) + 5.2, 4.6))
+    *panels, last = figure.subplots(1, len(shown) + 1, width_ratios=[*wide, 5.2])
     for panel, settings in zip(panels, shown, strict=True):
         explanation.plot(kind, ax=panel, **settings)
     explanation.plot(ax=last, top=listed)
@@ -78,7 +80,7 @@ def pictures(comparison: Comparison, *, top: int = 5) -> Figure:
     entries = list(comparison.explanations.values())
     kind = _picture_of(entries[0])
     volume = kind == "slices"  # has three panels, and titles on them
-    settings: dict[str, object] = {"top": top}
+    settings: dict[str, object] = {"top": top, **({"original": False} if kind == "map" else {})}
     wide, tall, across = (6.4, 5.4, 2) if volume else (4.6, 3.6, 3)
     if kind in _SIZES:  # one below the other
         settings, wide, across = {}, 8.0, 1

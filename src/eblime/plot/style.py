@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eblime._text import printable
 from eblime._types import BoolArray, FloatArray, IntArray
+from eblime.results.notes import cautions, nothing_certain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,14 +24,27 @@ FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermili
 NEUTRAL, INK, MARK = "#767676", "#222222", "#0072B2"
 COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")  # of several features
 LINES = ("-", "--", "-.", ":")
-STRONGEST = 0.75  # opacity of the colour over the largest importance
+STRONGEST = 0.6  # opacity of the colour over the largest importance, if it is certain
+_FAINTEST = 0.08  # share of a part whose interval only just excludes zero
 
+_LONGEST_NAME = 160  # characters in a title
 _LONG_SCALE = 1e3  # ratio of the ends of a log scale above which 2 and 5 have no tick
 
 
 def axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or new ones of that size in inches."""
     return new_figure(size, shown=True).subplots() if ax is None else ax
+
+
+def beside(ax: Axes) -> Axes | None:
+    """New axes in the left half of the place of others; None for axes outside a grid."""
+    place: Any = ax.get_subplotspec()
+    if place is None:
+        return None
+    left, right = place.subgridspec(1, 2, wspace=0.02)
+    ax.set_subplotspec(right)
+    found: Axes = ax.figure.add_subplot(left)
+    return found
 
 
 def feature_axes(
@@ -80,6 +94,11 @@ def caption(text: object, longest: int = 40) -> str:
     return (" " if short[:1] in ("", "_") else "") + short.replace("$", r"\$")
 
 
+def heading(text: object, columns: int) -> str:
+    """A name for a title: in lines of about so many characters, and cut only if it is very long."""
+    return "\n".join(textwrap.wrap(caption(text, _LONGEST_NAME), columns)) or " "
+
+
 def axis_label(
     explanation: Explanation, note: str = "", *, longest: int = 36, what: str = "importance"
 ) -> str:
@@ -95,11 +114,11 @@ def axis_label(
 def title(ax: Axes, explanation: Explanation, *lines: str) -> None:
     """Set the title: what was explained and how well the surrogate fits, and below it lines."""
     post = explanation.posterior
-    first = f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}"
+    first = heading(f"{printable(explanation.label)}: {explanation.prediction:.3g}", 44)
     fit, size = post.fit_label(2, "R²"), "small" if lines else "medium"
     text = [f"{first}, {fit}", *filter(None, lines)]
     if not lines:
-        text = [first, f"{fit}, {caption(post.n_masks, 16)} masks, {caption(post.method, 16)}"]
+        text = [first, heading(f"{fit}, {post.n_masks} masks, {printable(post.method)}", 60)]
     ax.set_title("\n".join(text), fontsize=size, loc="left")
 
 
@@ -123,9 +142,18 @@ def uncertain(explanation: Explanation) -> BoolArray:
 
 
 def signed_shares(explanation: Explanation) -> FloatArray:
-    """The importances divided by the largest, (p,): 0 where the 95 % interval contains zero."""
-    mean = explanation.posterior.mean
-    return np.where(uncertain(explanation), 0.0, mean / (np.abs(mean).max() or 1.0))
+    """How strongly each feature is coloured, (p,), from -1 to 1; 0: the interval contains zero.
+
+    The end of the 95 % interval nearest to zero, divided by the largest mean. So a colour is as
+    strong as what is certain of the importance: it falls with the width of the interval.
+    """
+    post = explanation.posterior
+    most = float(np.abs(post.mean).max()) or 1.0
+    if not post.has_spread:
+        return np.asarray(post.mean / most)
+    low, high = post.interval().T
+    least = np.where(low > 0, low, np.where(high < 0, high, 0.0))
+    return np.asarray(np.sign(least) * (np.abs(least) / most).clip(_FAINTEST, 1))
 
 
 def sign_colour(value: float) -> str:
@@ -181,15 +209,41 @@ def diverging(strength: float = 1.0) -> Colormap:
 
 
 def sign_bar(
-    ax: Axes, post: Posterior, label: str = "importance", strength: float = STRONGEST
+    ax: Axes,
+    post: Posterior,
+    label: str = "importance",
+    strength: float = STRONGEST,
+    *,
+    two_way: bool = True,
 ) -> None:
-    """A colour bar for both signs of the importances beside the axes."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
+    """A legend of colours beside the axes: importances up, and across the width of the interval."""
+    from matplotlib.colorbar import make_axes
 
     most = float(np.abs(post.mean).max()) or 1.0
-    scale = ScalarMappable(Normalize(-most, most), cmap=diverging(strength))
-    ax.figure.colorbar(scale, ax=ax, shrink=0.8, label=label)
+    two_way &= post.has_spread
+    value, width = np.meshgrid(np.linspace(-1, 1, 81), np.linspace(0, 1, 41), indexing="ij")
+    certain = value * (1 - width) if two_way else value
+    bar, _ = make_axes(ax, shrink=0.8, aspect=7 if two_way else 20)
+    ends = (0, 100, -most, most)
+    shown = diverging(strength)((certain + 1) / 2)
+    bar.imshow(shown, origin="lower", aspect="auto", extent=ends)
+    bar.yaxis.set(ticks_position="right", label_position="right")
+    bar.set_ylabel(label)
+    bar.tick_params(labelsize="small")
+    bar.set_xticks([])
+    if two_way:
+        bar.set_xlabel("95 % interval:\n0 to ±100 %", fontsize="x-small")
+
+
+def write_cautions(ax: Axes, explanation: Explanation) -> None:
+    """Write into a picture that nothing is certain in it, or why it may mean nothing."""
+    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "alpha": 0.85, "linewidth": 0}
+    looks: Any = {"ha": "center", "transform": ax.transAxes, "color": INK, "bbox": box, "zorder": 9}
+    if nothing := nothing_certain(explanation):
+        words = textwrap.fill(nothing, 20)
+        ax.text(0.5, 0.5, words, va="center", fontsize="large", fontweight="bold", **looks)
+    if lines := [textwrap.fill(line, 44) for line in cautions(explanation)]:
+        ax.text(0.5, 0.02, "\n".join(lines), va="bottom", fontsize="x-small", **looks)
 
 
 def clean(ax: Axes) -> None:

@@ -209,9 +209,9 @@ def _draw(
     post = explanation.posterior
     order, shares = post.order(), style.signed_shares(explanation)
     deep, high, wide = cut.lengths
-    gap = 0.22 * max(cut.lengths)
+    gap = 0.16 * max(cut.lengths)
     total, tall = wide + gap + deep, high + gap + deep
-    scale = 5.2 / max(total, tall)
+    scale = 7.0 / max(total, tall)
     drawn = style.axes(ax, (scale * total + 1.6, scale * tall + 0.9))
     drawn.set(xlim=(0, total), ylim=(0, tall), aspect="equal")
     above = deep + gap
@@ -231,7 +231,8 @@ def _draw(
     drawn.set_axis_off()
     style.sign_bar(drawn, post)
     words = f"top {min(top, len(order))}" + ("" if cross is not None else ", projections")
-    title = f"{style.caption(explanation.label, 24)}: {words}"
+    title = f"{style.heading(explanation.label, 44)}: {words}"
+    style.write_cautions(drawn, explanation)
     lines = [title, *remarks(explanation, order[:top])]
     drawn.set_title("\n".join(lines), fontsize="medium", loc="left", pad=18)
     return drawn

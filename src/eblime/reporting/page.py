@@ -13,18 +13,26 @@ from eblime._checks import check_count
 from eblime._files import write_whole
 from eblime._repr import name_of
 from eblime._text import printable
-from eblime._types import FloatArray, IntArray, Record
+from eblime._types import BoolArray, FloatArray, IntArray, Record
 from eblime.kernels import ExponentialKernel, kernel_of, uniform
+from eblime.plot.maps import truth_share
 from eblime.plot.volumes import sections_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
 from eblime.reporting.views import MOST, input_view
 from eblime.results.comparison import Comparison
-from eblime.results.estimand import describe_estimand
+from eblime.results.estimand import describe_estimand, plain_estimand
 from eblime.results.explanation import Explanation
 from eblime.results.indices import every_index
-from eblime.results.notes import fit_sentence, is_poor_fit, notes, stop_sentence
+from eblime.results.notes import (
+    cautions,
+    fit_sentence,
+    is_poor_fit,
+    notes,
+    nothing_certain,
+    stop_sentence,
+)
 
 _SHOWN = 12  # rows before "Show all"
 _CLASSES = 10  # listed on a page
@@ -44,6 +52,7 @@ def report(
     *,
     title: str | None = None,
     k: int = 5,
+    truth: BoolArray | None = None,
 ) -> str:
     """One self-contained page about one or several explanations, written to `path` if given.
 
@@ -57,6 +66,8 @@ def report(
         Heading of the page; None derives it from the explanations.
     k
         The k of P(top k).
+    truth
+        A mask of the image's size, (H, W), to outline, such as the known place of a defect.
 
     Returns
     -------
@@ -92,7 +103,7 @@ def report(
         heading=title if title is not None else usual,
         comparison=None if compared is None else _comparison(compared, k),
         sections=[
-            {**_section(entry, number, k), "name": None if compared is None else name}
+            {**_section(entry, number, k, truth), "name": None if compared is None else name}
             for number, (name, entry) in enumerate(
                 zip(compared or range(len(listed)), listed, strict=True)
             )
@@ -125,7 +136,9 @@ def _comparison(compared: Comparison, k: int) -> Record:
     }
 
 
-def _section(explanation: Explanation, number: int, k: int) -> Record:
+def _section(
+    explanation: Explanation, number: int, k: int, truth: BoolArray | None = None
+) -> Record:
     post, order = explanation.posterior, explanation.posterior.order()
     names = explanation.features
     data = page_data(explanation, min(k, post.n_features))
@@ -139,12 +152,16 @@ def _section(explanation: Explanation, number: int, k: int) -> Record:
         "fit": fit_sentence(explanation),
         "poor": is_poor_fit(explanation),
         "notes": notes(explanation),
-        "view": input_view(explanation),
+        "view": input_view(explanation, truth),
+        "truth": "" if truth is None else truth_share(explanation, truth, k),
+        "cautions": cautions(explanation),
+        "nothing": nothing_certain(explanation),
         "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
         "places": data.get("place", []),
         "left_out": max(0, len(order) - MOST),
         "settings": settings(explanation),
         "estimand": explanation.estimand,
+        "meaning": plain_estimand(explanation),
         "indices": data.get("indices", {}),
         "index": getattr(explanation.method, "index", None),
         "has_intervals": "low" in data,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eblime._text import printable
 from eblime._version import __version__
-from eblime.plot.style import sign_colour
+from eblime.plot.style import STRONGEST, sign_colour
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -62,6 +62,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["sign_colour"] = sign_colour
+    environment.globals["strongest"] = STRONGEST
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 

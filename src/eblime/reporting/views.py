@@ -14,10 +14,10 @@ import numpy as np
 
 from eblime import registry
 from eblime._text import printable
-from eblime._types import FloatArray, IntArray
-from eblime.plot.maps import Canvas, target_mask
+from eblime._types import BoolArray, FloatArray, IntArray
+from eblime.plot.maps import Canvas, check_truth, target_mask, tinted
 from eblime.plot.signals import picture_of
-from eblime.plot.style import sign_colour, signed_shares, uncertain
+from eblime.plot.style import STRONGEST, sign_colour, signed_shares, uncertain
 from eblime.plot.volumes import PLANES, sections_of
 from eblime.reporting.render import render
 from eblime.results.explanation import Explanation
@@ -35,23 +35,30 @@ _THUMBNAIL = 112  # and in a list of many
 _OUTLINE_BYTES = 160_000  # above this size the outlines are computed at a lower resolution
 
 
-def input_view(explanation: Explanation) -> Markup:
+def input_view(explanation: Explanation, truth: BoolArray | None = None) -> Markup:
     """The view of the explanation's domain as HTML; empty for a domain without a view."""
     from markupsafe import Markup
 
+    if truth is not None:
+        return image_view(explanation, truth)
     domain = registry.get("domains", explanation.scene.domain)
     view = None if domain is None else registry.of_domain(domain, "view")
     return Markup("" if view is None else view(explanation))
 
 
-def image_view(explanation: Explanation) -> Markup:
-    """The photo with one outline per superpixel over it."""
+def image_view(explanation: Explanation, truth: BoolArray | None = None) -> Markup:
+    """The photo with one outline per superpixel over it, and that of a known mask."""
     scene: Any = explanation.scene
     layers = _layers(explanation, scene.photo(2 * _PHOTO), scene.labels, _LONGEST, _PHOTO)
-    mask = target_mask(explanation)
-    inside = None if mask is None else _resize(mask.astype(int), layers["rows"], layers["columns"])
-    target = "" if inside is None or not inside.any() else outlines(inside)[1]
-    return render("image_view.html.j2", layers=layers, target=target)
+    drawn = {"target": target_mask(explanation), "truth": None}
+    if truth is not None:
+        drawn["truth"] = check_truth(explanation, truth)
+    paths = dict.fromkeys(drawn, "")
+    for name, mask in drawn.items():
+        if mask is not None:
+            inside = _resize(mask.astype(int), layers["rows"], layers["columns"])
+            paths[name] = outlines(inside)[1] if inside.any() else ""
+    return render("image_view.html.j2", layers=layers, **paths)
 
 
 def _layers(
@@ -68,7 +75,7 @@ def _layers(
         "columns": small.shape[1],
         "pixelated": max(labels.shape) <= 128,
         "shapes": [
-            (int(j), path, sign_colour(shares[j]), 0.75 * abs(shares[j]))
+            (int(j), path, sign_colour(shares[j]), STRONGEST * abs(shares[j]))
             for j, path in zip(order[:MOST], paths, strict=False)
             if path
         ],
@@ -178,7 +185,7 @@ def signal_view(explanation: Explanation) -> Markup:
         high=high,
         step=high + (20 if several else 4),
         colours=[sign_colour(share) for share in shares],
-        opacities=0.75 * np.abs(shares),
+        opacities=STRONGEST * np.abs(shares),
         unsure=uncertain(explanation),
     )
 
@@ -191,26 +198,22 @@ def _polyline(line: FloatArray) -> str:
 
 
 def thumbnail(explanation: Explanation) -> str:
-    """A small photo as a data URI: what certainly raises the score, the rest dimmed.
+    """A small photo in grey as a data URI, coloured as on a map by what is certain.
 
-    A feature with less than a tenth of the largest importance is dimmed, too. Of a volume the
-    projection along its first axis; empty for other inputs.
+    Of a volume the projection along its first axis; empty for other inputs.
     """
     from scipy import ndimage
 
     scene: Any = explanation.scene
-    post = explanation.posterior
-    clear = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
-    clear &= post.mean >= 0.1 * post.mean.max()
     if scene.domain == "image":
         photo = scene.photo(2 * _THUMBNAIL)
         labels = _resize(scene.labels, *photo.shape[:2])
     elif scene.domain == "volume":
-        canvas = sections_of(explanation).projection(0, post.order())
+        canvas = sections_of(explanation).projection(0, explanation.posterior.order())
         photo, labels = canvas.photo, canvas.labels
     else:
         return ""
-    shown = np.where(clear[labels][..., None], photo, 0.25 * photo + 0.55)
+    shown = tinted(photo, labels, signed_shares(explanation))
     mask = target_mask(explanation) if scene.domain == "image" else None
     if mask is not None:
         inside = _resize(mask, *photo.shape[:2])

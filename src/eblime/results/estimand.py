@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eblime import registry
 from eblime._repr import describe, name_of
@@ -48,6 +48,20 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
     score = f"; the score of a mask is {averaged}" if averaged else ""
     masks = _masks(explanation, even=even)
     return f"Importances are {fit} to the scores of {masks}, {weights}{score}."
+
+
+def plain_estimand(explanation: Explanation) -> str:
+    """What an importance is, without a formula."""
+    about: Any = explanation.provenance.get("input")
+    hide = about.get("hide") if isinstance(about, Mapping) else None
+    domain, way = explanation.scene.domain, printable(name_of(hide))
+    if domain == "tabular":
+        what, how = "value", "replaced by those of the background"
+    else:
+        what, how = "part", f"hidden ({way})" if hide or hide == 0 else "left out"
+        how = how if hide != "mean" else f"replaced by its mean{' colour' * (domain == 'image')}"
+    words = f"How much the score falls when the {what} is {how}"
+    return f"{words}, averaged over which of the others are hidden too."
 
 
 def _masks(explanation: Explanation, *, even: bool = False) -> str:

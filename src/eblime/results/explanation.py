@@ -411,15 +411,19 @@ class Explanation:
         return save(self, path)
 
     def to_html(
-        self, path: str | os.PathLike[str] | None = None, *, title: str | None = None
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        truth: BoolArray | None = None,
     ) -> str:
         """One self-contained page to look at, share and keep; written to `path` where given.
 
         Point at a feature for its interval and density; choose the credible level; colour by
         importance, uncertainty or the probability to be among the first. `eblime.report` puts
-        several explanations into one page.
+        several explanations into one page. `truth` is a mask (H, W) to outline on an image.
         """
-        return registry.find("pages", "page")(self, path, title=title)
+        return registry.find("pages", "page")(self, path, title=title, truth=truth)
 
     def _repr_html_(self) -> str:
         return registry.find("pages", "notebook")(self)

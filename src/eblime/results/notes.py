@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eblime._text import printable
+from eblime._text import count_noun, printable
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.posterior import Posterior
@@ -22,6 +22,8 @@ _FEW = 8  # an importance that rests on fewer masks gets a note
 _NAMED = 3  # features that the note names
 # held-out R^2 below which the linear fit predicts nothing, is poor, and is only fair
 _NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
+UNRELIABLE = 0.2  # below which pictures say so
+_LITTLE = 0.01  # range of the scores, relative to their size, below which they barely move
 _GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
 _WIDE = 2.0  # factor of the variance, by prediction errors of rounds, that gets a note
 
@@ -58,6 +60,44 @@ def footer(explanation: Explanation) -> list[str]:
     return [*found, *(f"Note: {note}" for note in notes(explanation))]
 
 
+def cautions(explanation: Explanation) -> list[str]:
+    """Why a picture of the importances may mean nothing; empty for most."""
+    post = explanation.posterior
+    if post.constant:
+        return ["the score never changed"]
+    found = []
+    if prediction_r2(post) < UNRELIABLE:
+        found.append(f"{post.fit_label(2, 'R²')}: do not rely on this picture")
+    if barely_moves(post):
+        low, high = explanation.scores.min(), explanation.scores.max()
+        found.append(f"the scores barely move: {_range(low, high)}")
+    return found
+
+
+def nothing_certain(explanation: Explanation) -> str:
+    """That the interval of every feature contains zero; empty if that is not so."""
+    post = explanation.posterior
+    if not post.has_spread or post.constant:
+        return ""
+    low, high = post.interval().T
+    unsure = not ((low > 0) | (high < 0)).any()
+    return f"nothing certain with {count_noun(post.n_masks, 'mask')}" if unsure else ""
+
+
+def barely_moves(post: Posterior) -> bool:
+    """Whether the range of the scores is below 1 % of their size."""
+    if post.score_range is None or post.constant:
+        return False
+    low, high = post.score_range
+    return high - low < _LITTLE * max(abs(low), abs(high))
+
+
+def _range(low: float, high: float) -> str:
+    """Two numbers with as many digits as tell them apart."""
+    digits = 2 + int(np.ceil(np.log10(max(abs(low), abs(high)) / (high - low))))
+    return f"{low:.{digits}g} to {high:.{digits}g}"
+
+
 def is_poor_fit(explanation: Explanation) -> bool:
     """Whether the linear fit explains less than half of the changes of the score."""
     return not explanation.posterior.constant and not prediction_r2(explanation.posterior) >= _POOR
@@ -72,10 +112,13 @@ def notes(explanation: Explanation) -> list[str]:
             "The model returned the same score for every mask: no feature has an effect here, and "
             "R² has no meaning. If this is unexpected, check the inputs that the model receives."
         )
-    elif post.nearly_constant:
+    elif barely_moves(post):
+        why = (
+            "may be rounding errors of the model" if post.nearly_constant else "are below 1 % of it"
+        )
         found.append(
             f"The scores barely move: they differ by {np.ptp(explanation.scores):.1g} at most. The "
-            "importances may be rounding errors of the model."
+            f"importances {why}."
         )
     quadrature = by_quadrature(explanation)
     if not quadrature:

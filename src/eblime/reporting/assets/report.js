@@ -104,6 +104,7 @@
         row.parentNode.append(row);
       });
       this.root.querySelector(".estimand").textContent = words;
+      this.root.querySelector(".estimand").parentNode.open = true;
       this.scale();
       this.paint();
       this.choose(this.positions.get(feature));
@@ -117,6 +118,9 @@
       this.high = high + room;
       const power = Math.floor(Math.log10(Math.max(-low, high) || 1));
       this.decimals = power < -4 || power > 6 ? undefined : Math.max(0, 3 - power); // undefined: exponents
+      if (!this.hasIntervals || this.decimals === undefined) return;
+      const halves = this.data.low.map((row, k) => (this.data.high[k].at(-1) - row.at(-1)) / 2).filter((half) => half > 0);
+      if (halves.length) this.decimals = Math.min(this.decimals, Math.max(0, 1 - Math.floor(Math.log10(Math.min(...halves)))));
     }
 
     // A number with the decimals of all numbers, or with more of them; `digits` are those of a number with an exponent.
@@ -232,7 +236,7 @@
       }
       const most = Math.max(...d.mean.map(Math.abs)) || 1;
       const ends = [this.number(-most), "0", this.number(most)];
-      return { colours: ["#d55e00", "#009e73"], most, ends, words: "Importance: green raises the score, orange lowers it." };
+      return { colours: ["#d55e00", "#009e73"], most, ends, words: `Importance: green raises the score, orange lowers it.${this.hasIntervals ? " Paler, as above in the scale: the interval is wide." : ""}` };
     }
 
     shade(position, scale) {
@@ -240,7 +244,9 @@
       if (!colours.length) return ["#767676", 0];
       if (measure !== "mean") return [colours[0], (strength * d[measure][position]) / most];
       if (this.colour(position) === "var(--neutral)") return ["#767676", 0];
-      return [colours[d.mean[position] > 0 ? 1 : 0], (strength * Math.abs(d.mean[position])) / most];
+      const up = d.mean[position] > 0; // as strong as the end of the interval nearest to zero
+      const least = Math.abs(this.hasIntervals ? (up ? d.low : d.high)[position][level] : d.mean[position]);
+      return [colours[up ? 1 : 0], strength * Math.min(Math.max(least / most, 0.08), 1)];
     }
 
     stops(scale, over) {
@@ -265,6 +271,8 @@
           mark.style.borderBottomColor = certain ? this.colour(position) : "transparent";
         }
       }
+      const unsure = this.hasIntervals && this.data.mean.some(Boolean) && this.rows.every((_, k) => this.colour(k) === "var(--neutral)");
+      this.root.querySelector(".nothing").hidden = !unsure;
       this.explain(scale);
     }
 
@@ -273,7 +281,9 @@
       this.legend.replaceChildren();
       if (scale.ends.length) {
         const bar = make("span", { class: "scale" }, make("span", { class: "scale-box" }, this.legend));
-        bar.style.background = `linear-gradient(to right, ${this.stops(scale, "transparent").join(", ")})`;
+        const two = measure === "mean" && this.hasIntervals;
+        bar.classList.toggle("two", two);
+        bar.style.background = `${two ? "linear-gradient(to top, transparent, var(--paper)), " : ""}linear-gradient(to right, ${this.stops(scale, "transparent").join(", ")})`;
         const ends = make("span", { class: "ends-of-scale" }, bar.parentNode);
         for (const end of scale.ends) make("span", {}, ends, end);
       }
@@ -287,6 +297,12 @@
     tools() {
       const box = make("div", { class: "tools" });
       if (this.photo) {
+        const input = this.photo.cloneNode(true); // the untouched photo
+        for (const name of ["tabindex", "role", "aria-label"]) input.removeAttribute(name);
+        input.setAttribute("class", "input");
+        input.setAttribute("aria-hidden", "true");
+        input.querySelector(".superpixels").remove();
+        this.photo.before(input);
         const lens = zoomable(this.photo);
         for (const [sign, name, act] of [["+", "Zoom in", () => lens.zoom(1.5)], ["\u2212", "Zoom out", () => lens.zoom(1 / 1.5)], ["1:1", "Whole photo", lens.reset]]) {
           make("button", { type: "button", "aria-label": name, title: name }, box, sign).addEventListener("click", act);
@@ -294,7 +310,7 @@
         make("button", { type: "button", class: "png" }, box, "Save PNG").addEventListener("click", () => this.savePicture());
       }
       make("button", { type: "button", class: "csv" }, box, "Save CSV").addEventListener("click", () => this.saveTable());
-      const details = this.root.querySelector("details");
+      const details = this.root.querySelector(".meaning");
       if (this.legend) this.legend.after(box);
       else details.before(box);
     }
@@ -318,7 +334,8 @@
     async savePicture() {
       const scale = this.measured(), grey = document.getElementById("grey").checked;
       const stops = scale.colours.length ? this.stops(scale, "white") : ["white", "white"];
-      const title = this.root.querySelector("h2").textContent;
+      const cautions = [...this.root.querySelectorAll(".cautions p:not([hidden])")];
+      const title = [this.root.querySelector("h2"), ...cautions].map((node) => node.textContent).join("; ");
       const blob = await pictureOf(this.photo, { grey, title, legend: { ...scale, stops } });
       saveFile(`${this.fileName()}.png`, blob);
     }
