@@ -257,7 +257,7 @@ def test_the_list_of_a_run_is_sorted_and_divided_by_a_threshold(browser, tmp_pat
         n_masks=40,
         labels=["left", SCRIPT],
     )
-    run = eblime.explain_many(explainer, rows, tmp_path / "run")
+    run = eblime.explain_many(explainer, rows, tmp_path / "run", targets="predicted")
     overview(run, tmp_path / "run.html")
     page, messages = browser.new_page(), []
     page.on("console", lambda message: messages.append(message.text))

@@ -379,7 +379,7 @@
       if (this.colour(position) === "var(--neutral)") return ["#767676", 0];
       const up = d.mean[position] > 0; // as strong as the end of the interval nearest to zero
       const least = Math.abs(this.hasIntervals ? (up ? d.low : d.high)[position][level] : d.mean[position]);
-      return [colours[up ? 1 : 0], strength * Math.min(Math.max(least / most, 0.08), 1)];
+      return [colours[up ? 1 : 0], strength * Math.min(least / most, 1)];
     }
 
     stops(scale, over) {
