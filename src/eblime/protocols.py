@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -121,6 +121,11 @@ class RenderedScene(Scene, Protocol):
 
         It is created once and used many times.
         """
+
+
+def is_rendered(scene: object) -> TypeGuard[RenderedScene]:
+    """Whether a scene is a `RenderedScene`; asks its class, so that no property is computed."""
+    return hasattr(type(scene), "renderer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

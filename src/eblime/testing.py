@@ -24,7 +24,7 @@ from eblime.designs.rounds import as_design
 from eblime.kernels import as_kernel
 from eblime.laws import DrawsLaw
 from eblime.methods.regression import as_method
-from eblime.protocols import INPUT_ITSELF, Kernel, Law, MeanBatch, Method, RenderedScene, Subject
+from eblime.protocols import INPUT_ITSELF, Kernel, Law, MeanBatch, Method, Subject, is_rendered
 from eblime.results.explanation import Explanation
 from eblime.results.storage import load
 
@@ -210,7 +210,7 @@ def _check_neighbourhood(subject: Subject, *, by_masks: bool) -> None:
     if grown.exact:
         distinct = keys[1:4] == keys[4:] and len(set(keys[1:])) == len(np.unique(wanted, axis=0))
         _require(distinct, "a mask must have one key, and different masks different keys")
-    if isinstance(scene, RenderedScene):  # a renderer writes its inputs
+    if is_rendered(scene):  # a renderer writes its inputs
         batch = scene.batch(2)
         scene.renderer().render(np.ones((2, p)), batch)
         assert_array_equal(batch[0], batch[1])

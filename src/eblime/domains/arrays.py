@@ -238,7 +238,7 @@ def relabel(
             f"The segmentation must find at least 2 {features}; got 1. Change its parameters, such "
             f"as segmentation={advice}."
         )
-    return np.asarray((np.cumsum(present) - 1)[shifted], dtype=np.intp)
+    return shifted if present.all() else np.asarray((np.cumsum(present) - 1)[shifted])
 
 
 def check_changes(hidden: np.ndarray, shown: np.ndarray, kind: str) -> None:

@@ -28,7 +28,7 @@ from eblime.engine.targets import label_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fits_together
 from eblime.models.conversion import is_ranked
-from eblime.protocols import Design, RenderedScene, Scene, Subject
+from eblime.protocols import Design, Scene, Subject, is_rendered
 from eblime.results.explanation import Explanation
 
 _MOST_CLASSES = 5  # of the highest outputs, in the provenance
@@ -50,7 +50,7 @@ def explanations(session: Session) -> dict[int, Explanation]:
     return {
         column: Explanation(
             posterior=posterior.with_fixed(fixed),
-            answers=answers.with_fixed(fixed, scene.features),
+            answers=answers if fixed is None else answers.with_fixed(fixed, scene.features),
             method=settings.method,
             scene=scene,
             target=column,
@@ -198,7 +198,7 @@ def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation
     """The source of an explanation that was loaded from a file, given its explainer and input."""
     scene, stored = whole_scene(subject), explanation.scene
     same = list(scene.features) == list(stored.features)
-    if same and isinstance(scene, RenderedScene) and isinstance(stored, RenderedScene):
+    if same and is_rendered(scene) and is_rendered(stored):
         same = all(
             np.array_equal(getattr(scene, name), getattr(stored, name))
             for name in ("shown", "hidden", "labels")

@@ -31,8 +31,8 @@ from eblime.models.conversion import is_ranked
 from eblime.protocols import (
     INPUT_ITSELF,
     Neighbourhood,
-    RenderedScene,
     Scene,
+    is_rendered,
     masks_at,
 )
 
@@ -339,7 +339,7 @@ class OpenModel:
         """Prepare for n inputs; open the model if it is the first time, closed by the stack."""
         calls, model, scene = self._caller.calls, self._caller.model, self._scene
         if not self._sizes:
-            if calls.plain and hasattr(model, "scorer") and isinstance(scene, RenderedScene):
+            if calls.plain and hasattr(model, "scorer") and is_rendered(scene):
                 self._device = self._stack.enter_context(model.scorer(scene))
                 self._sizes = self._device.sizes
             elif hasattr(scene, "renderer"):  # a check of the whole protocol is slow
@@ -391,7 +391,7 @@ class OpenModel:
         return batch, scores
 
     def _failure(self, rows: IntArray, error: Exception) -> ModelError:
-        if rows[0] != INPUT_ITSELF or not isinstance(self._scene, RenderedScene):
+        if rows[0] != INPUT_ITSELF or not is_rendered(self._scene):
             return model_error(rows, error)
         shape = self._scene.batch(1).shape[1:]
         read = f"The input was read as one {self._scene.domain} of shape {shape}"
