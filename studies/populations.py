@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -240,4 +241,4 @@ def ask(
         weights = sampling if kernel is None else kernel(masks) * sampling
         found = scores[mask_numbers(masks)].astype(float)
         answers = answers.append(masks, found, weights, sampling)
-    return answers
+    return answers if np.ptp(answers.sampling) else replace(answers, sampling=None)

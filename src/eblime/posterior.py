@@ -31,7 +31,7 @@ from eblime.core.ranking import (
     rank_frequencies,
 )
 from eblime.core.spectrum import effective_size
-from eblime.core.student import StudentLaw, StudentMixture
+from eblime.core.student import StudentLaw
 from eblime.protocols import Law, ScalarLaw
 
 _BLOCK = 1 << 21  # numbers ranked at once
@@ -231,7 +231,7 @@ class Posterior:
             return {}
         law, q = self.law, np.array([tail, 1 - tail])
         alone = law.marginals() if isinstance(law, StudentLaw) else law  # computed once
-        low, high = alone.quantile(q[:, None] if isinstance(alone, StudentMixture) else q)
+        low, high = alone.quantile(q[:, None] if isinstance(law, StudentLaw) else q)
         return {"sd": alone.sd, "low": low, "high": high, "prob_positive": alone.prob_positive()}
 
     def prob_greater(self) -> FloatArray:

@@ -88,10 +88,12 @@ def test_only_the_spread_changes(rng, local):
     )
     post = eblime.fit(masks, scores, method=unequal(local))
 
-    assert_allclose(post.mean, equal.mean, rtol=1e-12)
-    assert (post.sd >= equal.sd * (1 - 1e-12)).all()
+    wide, narrow = (each.law.alone if local else each for each in (post, equal))  # even odds
+
+    assert_allclose(wide.mean, narrow.mean, rtol=1e-12)
+    assert (wide.sd >= narrow.sd * (1 - 1e-12)).all()
     assert post.sd[0] > 2 * equal.sd[0]
-    assert post.r2 == equal.r2
+    assert_allclose(post.r2, equal.r2, atol=0.01 * local)
 
 
 @pytest.mark.parametrize("local", LOCAL)

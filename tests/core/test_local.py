@@ -16,6 +16,7 @@ from eblime.core.lam import (
     log_local_precision,
 )
 from eblime.core.local import GaussianCopula, Level, conditionals, fit_local
+from eblime.core.student import share_of_positive
 
 A, B = 1.5, 0.4
 METHOD = eblime.EBLIME(a=A, b=B, standardize=False, local=True)
@@ -110,7 +111,7 @@ def test_the_careful_way_agrees_where_both_apply(rng):
     [careful] = fit_local(
         partial(method._careful_level, given), np.array([given.response.unit]), 6, scale=1.0
     )
-    quick = method.fit(rng, data).law
+    [quick] = method._local_laws([given])
 
     assert_allclose(quick.mean, careful.mean, rtol=1e-9)
     assert_allclose(
@@ -122,7 +123,7 @@ def test_marginals_equal_a_literal_double_integral(rng):
     """The distribution function of each importance, by brute force over (lambda, phi_j)."""
     data = problem(rng, 14, 2)
     post = eblime.fit(*data, method=METHOD)
-    at = post.quantile([0.025, 0.3, 0.975])
+    at = post.law.alone.quantile(np.array([[0.025], [0.3], [0.975]]))
     log_lambdas, log_phis = np.arange(-14.0, 36.0), np.arange(-36.0, 20.0)
     for j in range(2):
         logs, chances = [], []
@@ -236,7 +237,7 @@ def test_copied_columns_move_against_each_other(rng):
     post = eblime.fit(masks, scores, weights, eblime.EBLIME(local=True))
 
     assert_allclose(post.mean[0], post.mean[2])
-    assert_allclose(post.mean[0] + post.mean[2], 0.6, rtol=0.2)
+    assert_allclose(post.law.alone.mean[[0, 2]].sum(), 0.6, rtol=0.2)
     assert post.cov[0, 2] < -0.8 * post.cov[0, 0]
 
 
@@ -262,3 +263,63 @@ def test_a_column_that_never_varies_keeps_the_common_scale(rng):
     assert post.mean[1] == pytest.approx(0, abs=1e-12)
     assert post.prob_positive()[1] == pytest.approx(0.5)
     assert np.isfinite(post.sd[1])
+
+
+def signed_problem(rng):
+    """Twenty features, sixteen of them positive, and hardly more masks than features."""
+    beta = np.where(np.arange(20) < 16, 1.0, -1.0) * rng.gamma(1.0, size=20) * 0.05
+    masks = rng.integers(0, 2, size=(40, 20)).astype(float)
+    return beta, masks, masks @ beta + 0.2 * rng.normal(size=40)
+
+
+def test_the_law_with_signs_is_the_density_times_the_odds(rng):
+    """Mean, sd, distribution function, quantiles and shortest intervals, by sums over a grid."""
+    _, masks, scores = signed_problem(rng)
+    law = eblime.fit(masks, scores).law
+    x = np.linspace(-3, 3, 60_001)
+    density = law.alone.pdf(x[:, None]) * np.where(x[:, None] > 0, law.odds, 1.0)
+    density /= density.sum(axis=0)
+    mean = (density * x[:, None]).sum(axis=0)
+    chances = np.cumsum(density, axis=0)
+
+    assert (law.odds > 1.2).all()
+    assert_allclose(law.mean, mean, atol=1e-5)
+    assert_allclose(law.sd, np.sqrt((density * x[:, None] ** 2).sum(axis=0) - mean**2), rtol=1e-4)
+    assert_allclose(law.prob_positive(), density[x > 0].sum(axis=0), atol=6e-4)
+    assert_allclose(law.cdf(x[::3000, None]), chances[::3000], atol=6e-4)
+    assert_allclose(law.cdf(law.quantile(np.array([0.1, 0.5]))[0]), 0.1, atol=1e-9)
+    shortest = law.hdi(0.8)
+    assert_allclose(law.cdf(shortest[:, 1]) - law.cdf(shortest[:, 0]), 0.8, atol=1e-9)
+    for low, high, column in zip(*shortest.T, chances.T, strict=True):
+        ends = np.interp(column + 0.8, column, x, right=np.nan)  # of an interval from each x on
+        assert high - low == pytest.approx(np.nanmin(ends - x), abs=2e-3)
+
+
+def test_the_share_of_positive_signs_is_the_most_probable(rng):
+    """The mode of the literal product over a grid; sure signs count nothing."""
+    chances = rng.uniform(0.2, 0.99, size=30)
+    grid = np.linspace(0.001, 0.999, 9981)[:, None]
+    weights = 2 * np.sqrt(chances * (1 - chances))
+    log = np.sum(weights * np.log(grid * chances + (1 - grid) * (1 - chances)), axis=1)
+    log += 3 * np.log(grid * (1 - grid)).ravel()
+
+    assert share_of_positive(chances, 3.0) == pytest.approx(grid[np.argmax(log), 0], abs=2e-4)
+    assert share_of_positive(np.ones(9), 3.0) == pytest.approx(0.5)
+    assert share_of_positive(1 - chances, 3.0) == pytest.approx(1 - share_of_positive(chances, 3.0))
+
+
+def test_most_importances_of_one_sign_are_noticed(rng):
+    """Sixteen of twenty are positive: stated chances are nearer to the true shares, in ten bins."""
+    stated, true = {"even": [], "signed": []}, []
+    for _ in range(150):
+        beta, masks, scores = signed_problem(rng)
+        law = eblime.fit(masks, scores).law
+        true.extend(beta > 0)
+        stated["even"].extend(law.alone.prob_positive())
+        stated["signed"].extend(law.prob_positive())
+    error = {}
+    for name, chances in stated.items():
+        gap = np.bincount((np.array(chances) * 10).astype(int), np.array(true) - chances)
+        error[name] = np.abs(gap).sum() / len(true)
+
+    assert error["signed"] < 0.8 * error["even"]

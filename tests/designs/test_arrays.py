@@ -96,6 +96,27 @@ def test_forms_are_quadratic_and_differ_by_bent_or_nearly_bent_ones(m):
     assert set(np.unique(np.abs(signs)).astype(int)) == expected
 
 
+@pytest.mark.parametrize(("p", "n", "most"), [(11, 128, 0.7), (12, 128, 0.7), (33, 1024, 0.95)])
+def test_chosen_columns_let_few_interactions_through(rng, p, n, most):
+    """The squared means of products of four columns, against columns by chance."""
+    forms = quadratic_forms((p - 1).bit_length())
+    width = forms.shape[1]
+    words = np.array([[bin(r & x).count("1") % 2 for x in range(width)] for r in range(width)])
+
+    def leak(masks):
+        product = (2.0 * masks - 1) @ (2.0 * masks - 1).T  # of signs; then the sum over four of p
+        squares = product**2
+        return np.mean(squares**2 - (6 * p - 8) * squares + 3 * p**2 - 6 * p)
+
+    chance = []
+    for _ in range(20):
+        columns = rng.permutation(width)[:p]
+        blocks = rng.permutation(len(forms))[: n // 2 // width]
+        chance.append(leak(np.concatenate([words ^ forms[b] for b in blocks])[:, columns]))
+
+    assert leak(orthogonal(rng, n, p)[::2]) < most * np.mean(chance)
+
+
 def test_rounds_are_blocks_in_their_order(rng):
     """A rule looks at 32 masks of 12 features, then at 64 and 96; at 64 of 20 features."""
     answers = Answers.none([str(j) for j in range(12)])

@@ -210,6 +210,25 @@ def test_rounds_that_were_predicted_badly_get_a_note():
         assert any("2.0 times as wide" in note for note in found) is said
 
 
+def test_labels_are_too_abrupt_for_quadrature():
+    """Two values of the score: a note for Quadrature alone, unless all masks were asked."""
+
+    def label(texts):
+        return (linear(texts) > 0.72).astype(float)
+
+    text = "w1 w2 w3 w4 w5 w6 w7 w8"
+    for score, n_masks, method in (
+        (label, 64, "quadrature"),
+        (label, 256, "quadrature"),
+        (linear, 64, "quadrature"),
+        (label, 64, "eblime"),
+    ):
+        found = " ".join(notes(explain(score, text=text, n_masks=n_masks, method=method)))
+        told = "take two values only" in found
+
+        assert told == (score is label and n_masks == 64 and method == "quadrature")
+
+
 def test_quadrature_from_few_masks_says_what_is_better():
     """Fewer than two masks for each feature."""
     text = " ".join(f"w{number}" for number in range(20))

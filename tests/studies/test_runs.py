@@ -7,7 +7,7 @@ from studies.__main__ import main
 from studies.designs import inputs_of
 
 SMALL = [
-    "coverage-by-rank --cases p13 p40 sparse --items 1 --fits 2 --sizes 60",
+    "coverage-by-rank --cases p13 games --items 1 --fits 2 --sizes 60",
     "coverage-texts --cases transformer --items 1 --fits 1 --sizes 60",
     "designs --items 1 --seeds 1 --sizes 50",
     "held-out --items 1",
@@ -46,10 +46,10 @@ def tables(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_designs_takes_no_more_texts_than_there_are(tables):
-    """By default it wants twenty inputs of each kind."""
-    assert list(inputs_of("texts", 20)) == [0]
-    assert list(inputs_of("p13", 20)) == list(range(20))
+@pytest.mark.parametrize("kind", ["texts", "p13", "p40"])
+def test_designs_takes_no_more_inputs_than_there_are(tables, kind):
+    """By default it wants twenty inputs of each kind; there is one."""
+    assert list(inputs_of(kind, 20)) == [0]
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ _ROWS = 256  # masks whose inner products with all others are taken
 _LEAST_PAIRS = 8
 _SHARE, _TRUST = 0.7, 10.0  # prior share of interactions of two features, and its information
 _SHARES = (0.05, 0.98)  # bounds of that share
-_LEAST_LEFT = 0.5  # of all pairs; with fewer, the masks that are left decide (`core/population`)
+_LEAST_LEFT = 0.25  # of all pairs; with fewer, the masks that are left decide (`core/population`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +36,18 @@ class Aliasing:
     ratios: FloatArray  # (3,) of the orders 3, 5 and 7, relative to random masks; zero above p
     second: FloatArray  # (m, n) normalised Krawtchouk polynomial of degree 2
     rows: IntArray  # (m,) numbers of the pairs in question
+    n_features: int
 
-    def factor(self, pairs: Pairs, scores: FloatArray) -> float:
-        """By how much the variance of an importance is less than random masks would make it."""
+    def factor(self, pairs: Pairs, scores: FloatArray, missed: float = 0.0) -> float:
+        """By how much the variance of an importance is less than random masks would make it.
+
+        `missed` is the variance of what a line misses in the scores. Where its odd part is larger
+        than its even part, orders do not fall, and what is larger counts as for random masks.
+        """
         first, second = pairs.split(scores)
         even = (first + second) / 2
         even = even - even.mean()
-        n, own = len(even), len(self.rows)
+        (n, p), own = (len(even), self.n_features), len(self.rows)
         share, spread = _SHARE, float(even @ even) / n
         if spread > 0:
             some, each = even[self.rows], n / own / 2  # every two pairs once
@@ -51,7 +56,9 @@ class Aliasing:
             share = (near + _TRUST * _SHARE) / (known + _TRUST)
         fall = 1 - float(np.clip(share, *_SHARES))
         shares = (1 - fall) * fall ** np.arange(3)
-        return float(shares @ self.ratios) + fall**3
+        odd = (missed - spread) * n / max(n - p, 1) if missed else 0.0
+        falling = min(1.0, spread / odd) if odd > 0 else 1.0
+        return falling * (float(shares @ self.ratios) + fall**3) + 1 - falling
 
 
 def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
@@ -78,4 +85,6 @@ def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
             before, now = now, (values * now - d * before) / (p - d)
     orders = np.array([3, 5, 7])
     ratios = (orders * means[orders - 1] + np.maximum(p - orders, 0) * means[orders + 1]) / p
-    return Aliasing(ratios=np.where(orders <= p, ratios, 0.0), second=second, rows=rows)
+    return Aliasing(
+        ratios=np.where(orders <= p, ratios, 0.0), second=second, rows=rows, n_features=p
+    )

@@ -17,7 +17,13 @@ from eblime.core.fit_quality import DECIDED, hc_factors
 from eblime.core.laws import Draws, DrawsLaw, NormalMixture, PointMass
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum, centred_rows
-from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, point_density
+from eblime.core.student import (
+    SignedMixture,
+    StudentLaw,
+    StudentMixture,
+    broadcast_rows,
+    point_density,
+)
 
 if TYPE_CHECKING:
     from eblime.protocols import Law
@@ -95,7 +101,8 @@ class SelectedLaw:
 
     law: Law
     features: IntArray  # (m,) numbers; -1 is zero
-    alone: StudentMixture | None  # each of them alone; if None, `law` is asked about all features
+    # each of them alone; if None, `law` is asked about all features
+    alone: StudentMixture | SignedMixture | None
 
     has_spread: ClassVar[bool] = True
 

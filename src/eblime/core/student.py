@@ -7,6 +7,7 @@ which is several times faster than its own series.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -60,7 +61,7 @@ class StudentMixture:
     @property
     def mean(self) -> FloatArray:
         """Posterior means, (m,): the centres where a mean does not exist (one degree or less)."""
-        return self.offset + self.unit * self._mix(self.loc)
+        return self.offset + self.unit * self.mix(self.loc)
 
     @property
     def sd(self) -> FloatArray:
@@ -69,9 +70,9 @@ class StudentMixture:
             return np.zeros(self.loc.shape[1])
         if self.df <= 2:
             return np.full(self.loc.shape[1], np.inf)
-        centred = self.loc - self._mix(self.loc)
+        centred = self.loc - self.mix(self.loc)
         spread = self.scale**2 if np.isinf(self.df) else self.df / (self.df - 2) * self.scale**2
-        sd = self.unit * np.sqrt(self._mix(spread + centred**2))
+        sd = self.unit * np.sqrt(self.mix(spread + centred**2))
         return np.where(self.heavy, np.inf, sd)
 
     def pdf(self, x: ArrayLike) -> FloatArray:
@@ -103,7 +104,7 @@ class StudentMixture:
         if not self.unit:
             return np.asarray(np.heaviside(self.offset, np.full(self.loc.shape[1], 0.5)))
         loc = self.loc + self.offset / (self.unit or 1.0)
-        return np.minimum(self._mix(student_cdf(self.df, _ratio(loc, self.scale, 0.0))), 1.0)
+        return np.minimum(self.mix(student_cdf(self.df, _ratio(loc, self.scale, 0.0))), 1.0)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
@@ -124,19 +125,7 @@ class StudentMixture:
         m = self.loc.shape[1]
         if not self.unit:
             return np.broadcast_to(np.reshape(self.offset, (-1, 1)), (m, 2)).copy()
-        with np.errstate(all="ignore"):  # with almost no degrees of freedom the ends can overflow
-            masses = np.broadcast_to((1 - prob) * np.arange(1, 34)[:, None] / 34, (33, m))
-            ends = self._quantiles(np.concatenate([masses, masses + prob])).reshape(2, 33, m)
-            best = np.argmin(ends[1] - ends[0], axis=0)
-            low, high = (1 - prob) * best / 34, (1 - prob) * (best + 2) / 34
-            places = ends[:, best, np.arange(m)]
-            for _ in range(30):
-                left = (low + high) / 2
-                places = self._quantiles(np.stack([left, left + prob]), places)
-                density = self._pdf(places)
-                rising = density[0] < density[1]  # then the interval must move to the right
-                low, high = np.where(rising, left, low), np.where(rising, high, left)
-        return np.asarray(self.offset + self.unit * places).T
+        return (self.offset + self.unit * _shortest(self._quantiles, self._pdf, prob, m).T).T
 
     def select(self, features: IntArray) -> StudentMixture:
         """Some of the m laws, by number."""
@@ -145,7 +134,7 @@ class StudentMixture:
         own |= {} if np.ndim(self.offset) == 0 else {"offset": np.asarray(self.offset)}
         return replace(self, **{name: values[..., features] for name, values in own.items()})
 
-    def _mix(self, terms: FloatArray) -> FloatArray:
+    def mix(self, terms: FloatArray) -> FloatArray:
         """Sum the components' values by their weights, (..., L, m) -> (..., m)."""
         weights = self.weights if self.weights.ndim == 2 else self.weights[:, None]
         return np.asarray((weights * terms).sum(axis=-2))
@@ -154,12 +143,12 @@ class StudentMixture:
         """Densities in standard units, (K, m) -> (K, m)."""
         gap = x[:, None] - self.loc
         terms = _ratio(_density(self.df, _ratio(gap, self.scale, 0.0)), self.scale, 0.0)
-        return self._mix(terms)
+        return self.mix(terms)
 
     def _cdf(self, x: FloatArray) -> FloatArray:
         """Distribution functions in standard units, (K, m) -> (K, m)."""
         terms = student_cdf(self.df, _ratio(x[:, None] - self.loc, self.scale, np.inf))
-        return np.minimum(self._mix(terms), 1.0)  # the weights add up to one but for rounding
+        return np.minimum(self.mix(terms), 1.0)  # the weights add up to one but for rounding
 
     def _curves(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Distribution functions and densities at once, for quantiles, each (K, m) -> (K, m)."""
@@ -169,7 +158,7 @@ class StudentMixture:
         log = np.log1p(z * z / self.df)
         chance = special.ndtr(np.copysign(_normal_size(self.df, log), z))
         density = np.exp(_log_constant(self.df) - (self.df + 1) / 2 * log) / self.scale
-        return np.minimum(self._mix(chance), 1.0), self._mix(density)
+        return np.minimum(self.mix(chance), 1.0), self.mix(density)
 
     def _quantiles(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Quantiles in standard units, (K, m) or (K, 1) -> (K, m).
@@ -186,7 +175,7 @@ class StudentMixture:
             low, high = ends.min(axis=1), ends.max(axis=1)
             if len(self.weights) == 1:
                 return np.asarray(low)
-            middle = self._mix(ends) if start is None else start
+            middle = self.mix(ends) if start is None else start
             inside = np.isfinite(middle) & (middle >= low) & (middle <= high)
             return self._solve(q, np.where(inside, middle, low), low, high)
 
@@ -218,6 +207,109 @@ class StudentMixture:
         return x
 
 
+def _shortest(
+    quantiles: Callable[..., FloatArray], pdf: Callable[..., FloatArray], prob: float, m: int
+) -> FloatArray:
+    """Shortest intervals of m laws, (m, 2), from their quantiles, (K, m) -> (K, m), and density."""
+    with np.errstate(all="ignore"):  # with almost no degrees of freedom the ends can overflow
+        masses = np.broadcast_to((1 - prob) * np.arange(1, 34)[:, None] / 34, (33, m))
+        ends = quantiles(np.concatenate([masses, masses + prob])).reshape(2, 33, m)
+        best = np.argmin(ends[1] - ends[0], axis=0)
+        low, high = (1 - prob) * best / 34, (1 - prob) * (best + 2) / 34
+        places = ends[:, best, np.arange(m)]
+        for _ in range(30):
+            left = (low + high) / 2
+            places = quantiles(np.stack([left, left + prob]), places)
+            density = pdf(places)
+            rising = density[0] < density[1]  # then the interval must move to the right
+            low, high = np.where(rising, left, low), np.where(rising, high, left)
+    return np.asarray(places.T)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedMixture:
+    """A mixture of t laws, of at least three degrees of freedom, whose positive part counts more.
+
+    The density is multiplied by `odds` above zero, and divided by what makes it integrate to one.
+    """
+
+    base: StudentMixture  # without an offset
+    odds: FloatArray  # (m,)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means, (m,)."""
+        return self.base.unit * self._moments()[0]
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviations, (m,)."""
+        mean, square = self._moments()
+        return self.base.unit * np.sqrt(np.maximum(square - mean**2, 0.0))
+
+    def pdf(self, x: ArrayLike) -> FloatArray:
+        """Densities at x, which broadcasts against the m laws."""
+        return self.base.pdf(x) * np.where(np.asarray(x) > 0, self.odds, 1.0) / self._total()
+
+    def cdf(self, x: ArrayLike) -> FloatArray:
+        """Distribution functions at x, which broadcasts against the m laws."""
+        chance, below = self.base.cdf(x), 1 - self.base.prob_positive()
+        above = self.odds * np.maximum(chance - below, 0.0)
+        return np.where(np.isnan(chance), chance, np.minimum(chance, below) + above) / self._total()
+
+    def prob_positive(self) -> FloatArray:
+        """P(beta > 0), (m,)."""
+        return self.odds * self.base.prob_positive() / self._total()
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
+        mass, below = q * self._total(), 1 - self.base.prob_positive()
+        above = np.clip(below + (mass - below) / self.odds, 0.0, 1.0)
+        return self.base.quantile(np.where(mass < below, mass, above))
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Shortest intervals that contain `prob`, (m, 2)."""
+        return _shortest(lambda q, _=None: self.quantile(q), self.pdf, prob, len(self.odds))
+
+    def select(self, features: IntArray) -> SignedMixture:
+        """Some of the m laws, by number."""
+        return replace(self, base=self.base.select(features), odds=self.odds[features])
+
+    def _total(self) -> FloatArray:
+        """The integral of the density before it is divided by it."""
+        return 1 + (self.odds - 1) * self.base.prob_positive()
+
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        """Means and mean squares in standard units, by those of a t law above a point."""
+        law, df = self.base, self.base.df
+        z, more = -law.loc / law.scale, self.odds - 1
+        chance, power = student_cdf(df, -z), 1 - 2 / df
+        first = (df + z**2) / (df - 1) * _density(df, z)
+        second = df * ((df - 1) / (df - 2) * student_cdf(df - 2, -z * np.sqrt(power)) - chance)
+        above = law.loc * chance + law.scale * first
+        square = law.loc**2 * chance + 2 * law.loc * law.scale * first + law.scale**2 * second
+        whole = law.loc**2 + law.scale**2 / power
+        mean, mean_square = law.mix(law.loc + more * above), law.mix(whole + more * square)
+        return mean / self._total(), mean_square / self._total()
+
+
+def share_of_positive(chances: FloatArray, known: float) -> float:
+    """The share of positive importances among those whose sign is open.
+
+    Given the `chances` that importances are positive at equal odds, the likelihood of a share s is
+    the product of `s P + (1 - s) (1 - P)`, in which each importance counts `2 sqrt(P (1 - P))`: a
+    large one, whose sign is sure, says little about small ones. The share is the most probable one,
+    as if the signs of `known` open importances of each kind were known. The log is concave.
+    """
+    weights, low, high = 2 * np.sqrt(chances * (1 - chances)), 0.0, 1.0
+    for _ in range(50):
+        share = (low + high) / 2
+        likely = share * chances + (1 - share) * (1 - chances)
+        slope = float(weights @ ((2 * chances - 1) / likely)) + known / share - known / (1 - share)
+        low, high = (share, high) if slope > 0 else (low, share)
+    return (low + high) / 2
+
+
 class StudentLaw(ABC):
     """A joint law of importances whose marginals are mixtures of t laws."""
 
@@ -226,7 +318,7 @@ class StudentLaw(ABC):
     has_spread: ClassVar[bool] = True
 
     @abstractmethod
-    def marginals(self) -> StudentMixture:
+    def marginals(self) -> StudentMixture | SignedMixture:
         """The law of each importance alone."""
 
     @property

@@ -150,7 +150,9 @@ def regress(
             finite=finite,
         )
         if aliasing is not None and pairs is not None:
-            factor = aliasing.factor(pairs, target.scores[spectrum.rows])
+            response = problem.response
+            missed = response.residual * response.unit**2 / float(spectrum.root @ spectrum.root)
+            factor = aliasing.factor(pairs, target.scores[spectrum.rows], missed)
             problem = replace(problem, aliased=factor)
         found.append(problem)
     return found
@@ -205,11 +207,6 @@ def local_posterior(
     features, or fewer.
     """
     answers, spectrum, response = problem.answers, problem.spectrum, problem.response
-    extras: dict[str, Callable[[], ScalarLaw]] = {"sigma2": partial(_local_noise, law)}
-    if law.scale is not None:
-        extras["lam"] = partial(_local_lambda, law)
-    if spectrum.flat:
-        extras["intercept"] = partial(_local_intercept, law, problem)
     coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
     posterior = _assemble(name, problem, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
@@ -223,8 +220,25 @@ def local_posterior(
             scaled, groups = rescale(spectrum, np.exp(-law.fitted / 2)), pair_numbers(answers.masks)
             moved = replace(response, y=response.y - spectrum.masks @ law.origin)
             law = law.stretch(noise_factors(scaled, moved, law.base, groups))
-    posterior = replace(posterior, law=law, extras=Deferred(extras), held_out=held)
-    return with_population(posterior, problem)
+    posterior = replace(posterior, law=law, held_out=held)
+    posterior = with_population(replace(posterior, extras=_local_extras(law, problem)), problem)
+    if not isinstance(posterior.law, LocalMixture):  # all masks are known
+        return posterior
+    law = posterior.law.with_signs()
+    if law.odds is None:
+        return posterior
+    r2 = _assemble(name, problem, law, law.mean / response.unit).r2
+    return replace(posterior, law=law, r2=r2, extras=_local_extras(law, problem))
+
+
+def _local_extras(law: LocalMixture, problem: Regression) -> Deferred:
+    """The laws of lambda, sigma^2 and the intercept."""
+    extras: dict[str, Callable[[], ScalarLaw]] = {"sigma2": partial(_local_noise, law)}
+    if law.scale is not None:
+        extras["lam"] = partial(_local_lambda, law)
+    if problem.spectrum.flat:
+        extras["intercept"] = partial(_local_intercept, law, problem)
+    return Deferred(extras)
 
 
 class Deferred(UserDict[str, Any]):

@@ -61,7 +61,8 @@ class EBLIME:
 
     The ridge parameter lambda says how strongly importances are shrunk towards zero, and sigma^2
     how far the scores lie from a line. Both are unknown: lambda^-1/2 has a half-Cauchy prior,
-    sigma^2 an inverse gamma prior. Each feature has its own scale, in addition to lambda.
+    sigma^2 an inverse gamma prior. Each feature has its own scale, in addition to lambda. The share
+    of the importances that are positive is learnt too.
 
     Parameters
     ----------
@@ -80,8 +81,8 @@ class EBLIME:
         in the paper.
     local
         Whether each feature has its own scale, so that a few large importances are not shrunk
-        because many are small. None, the default, is True without a grid and False with one. Prefer
-        False with about as many masks as features, above all with `intercept="none"`.
+        because many are small. None, the default, is True without a grid and False with one. False
+        is better if all importances are of similar size.
     noise
         "unequal": intervals are widened for features where some masks are further from the line
         than others (a sandwich variance that allows for pairs of complementary masks). "equal": the

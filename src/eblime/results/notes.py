@@ -136,6 +136,11 @@ def notes(explanation: Explanation) -> list[str]:
             f"There are fewer than {2 * p} masks for {p} features: "
             'EBLIME has narrower intervals from so few. Use `refit("eblime")`, or ask more masks.'
         )
+    if quadrature and not explanation.exhaustive and len(np.unique(explanation.scores)) == 2:
+        found.append(
+            "The scores take two values only, and Quadrature expects gradual changes: its "
+            'intervals may be too narrow. Use `refit("eblime")`, or explain a probability.'
+        )
     factor = post.extras.get("widening")
     if factor is not None and factor.mean > _WIDE:
         found.append(
