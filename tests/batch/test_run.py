@@ -386,6 +386,26 @@ def test_the_page_of_a_run_links_to_explanations(tmp_path, rng):
     assert "<img" not in overview(run)
 
 
+def test_the_page_of_a_run_says_which_explanations_mean_little(tmp_path, rng):
+    """With or without a page of their own: random scores, and scores that barely move."""
+    noise = np.random.default_rng(1)
+    cut, images = ("grid", {"rows": 3, "columns": 3}), rng.random((3, 12, 12))
+    models = {
+        "do not rely": lambda batch: noise.random(len(batch)),
+        "barely move": lambda batch: 0.99 + 1e-3 * batch[:, :6].mean(axis=(1, 2)),
+        "": lambda batch: batch[:, :6].mean(axis=(1, 2)),
+    }
+    for words, model in models.items():
+        explainer = eblime.ImageExplainer(model, segmentation=cut, hide=0, n_masks=60)
+        run = eblime.explain_many(explainer, images, tmp_path / f"r{words}")
+        found = overview(run, tmp_path / f"r{words}" / "report.html")
+
+        assert found.count("<small>") == (3 if words else 0)
+        assert words in found
+    run = eblime.open_run(tmp_path / "rdo not rely")
+    assert "poor fit</small>" in overview(run)
+
+
 def test_explanations_of_the_first_inputs_are_saved(tmp_path, monkeypatch):
     """All with keep=True, none with keep=False; a page of rows beyond the list has no links."""
     monkeypatch.setattr("eblime.batch.worker._KEPT", 2)

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import json
 import os
 import shutil
 
@@ -256,7 +257,7 @@ def test_the_list_of_a_run_is_sorted_and_divided_by_a_threshold(browser, tmp_pat
         n_masks=40,
         labels=["left", SCRIPT],
     )
-    run = eblime.explain_many(explainer, rows, tmp_path / "run")
+    run = eblime.explain_many(explainer, rows, tmp_path / "run", targets="predicted")
     overview(run, tmp_path / "run.html")
     page, messages = browser.new_page(), []
     page.on("console", lambda message: messages.append(message.text))
@@ -498,6 +499,93 @@ def test_the_reader_switches_the_index(opened):
     page.locator(".index input[value=lime]").check()
     shown = float(first.locator(".value").inner_text().replace("\u2212", "-"))
     assert shown == pytest.approx(max(e.posterior.mean, key=abs), abs=1e-3)
+
+
+def hidden_cases():
+    """An image, a row and a text, whose page can hide parts."""
+    rows = np.random.default_rng(0).random((50, 6))
+    row = eblime.TabularExplainer(lambda x: 200 + x[:, 0] * x[:, 1] - x[:, 2], rows, n_masks=40)
+    text = eblime.TextExplainer(
+        lambda texts: [("good" in t) / (1 + ("slow" in t)) - 0.1 * ("but" in t) for t in texts],
+        n_masks=60,
+    )
+    words = "a good film but slow and with too much talk in it"
+    return {"image": explained(), "row": row.explain(rows[0]), "text": text.explain(words)}
+
+
+@pytest.mark.parametrize("kind", ["image", "row", "text"])
+def test_hiding_parts_shows_the_prediction_and_the_answer(opened, kind):
+    """The numbers are those of `predict` and `asked`; parts are buttons with a state."""
+    e = hidden_cases()[kind]
+    p = e.scene.n_features
+    page = opened(e)
+    box = page.locator(".what-if")
+    assert not box.is_visible()
+    page.locator("#hiding").check()
+
+    def compare(mask):
+        shown = json.loads(box.get_attribute("data-predicted"))
+        found, known = e.predict(mask), e.asked(mask)
+        assert shown[:3] == pytest.approx([found.mean[0], found.low[0], found.high[0]], abs=1e-3)
+        assert shown[3] == (None if known is None else pytest.approx(known, abs=1e-3))
+        assert ("The model was asked:" in box.inner_text()) == (known is not None)
+
+    compare(np.ones(p))
+    order, mask = e.posterior.order(), np.ones(p)
+    for j in order[:3]:
+        page.locator(f"tr[data-feature='{j}'] button.hide").click()
+        mask[j] = 0
+        compare(mask)
+        pressed = page.locator(f"tr[data-feature='{j}'] button.hide")
+        assert pressed.get_attribute("aria-pressed") == "true"
+        assert e.features[j] in pressed.get_attribute("aria-label")
+    page.get_by_role("button", name="Undo").click()
+    mask[order[2]] = 1
+    compare(mask)
+    page.locator("tr.chosen").focus()
+    page.keyboard.press("Enter")
+    mask[order[2]] = 0
+    compare(mask)
+    page.get_by_role("button", name="Hide all").click()
+    compare(np.zeros(p))
+    page.get_by_role("button", name="Show only the top 5").click()
+    mask[:] = 0
+    mask[order[:5]] = 1
+    compare(mask)
+    asked = next(m for m in e.masks if 1 < m.sum() < p - 1)
+    page.get_by_role("button", name="Show all").click()
+    for j in np.flatnonzero(asked == 0):
+        if page.locator(f"tr[data-feature='{j}']").is_visible():
+            page.locator(f"tr[data-feature='{j}'] button.hide").click()
+        else:
+            page.evaluate(f"document.querySelector('tr[data-feature=\"{j}\"] button.hide').click()")
+    compare(asked)
+    page.locator("#level").fill("0")
+    half = json.loads(box.get_attribute("data-predicted"))
+    assert half[1] == pytest.approx(e.predict(asked, 0.5).low[0], abs=1e-3)
+
+
+def test_clicking_a_part_hides_it_in_the_picture(opened):
+    """A click on it again shows it; without the switch a click only points."""
+    page = opened(explained())
+    part = page.locator(".superpixels path[data-feature='5']")
+    part.click()
+    assert "gone" not in (part.get_attribute("class") or "")
+
+    page.locator("#hiding").check()
+    part.click()
+    assert "gone" in part.get_attribute("class")
+    part.click()
+    assert "gone" not in part.get_attribute("class")
+
+
+def test_a_small_plot_shows_the_fit(opened):
+    """One dot per known answer, beside R²."""
+    e = explained()
+    page = opened(e)
+    path = page.locator(".fit svg path").get_attribute("d")
+
+    assert path.count("M") >= len(e.masks)
 
 
 def test_the_index_is_switched_by_keyboard(opened):

@@ -191,6 +191,22 @@ def test_view_says_that_channels_are_left_out():
     assert "the 12 of 14 channels with the largest importances" in view
 
 
+def test_thumbnails_of_grey_images_are_coloured_where_it_is_certain():
+    """The corner that matters is green; the dark rest has no colour."""
+    image = np.random.default_rng(0).random((40, 40)) / 2
+    e = eblime.ImageExplainer(
+        lambda batch: batch[:, :20, :20].mean(axis=(1, 2)),
+        segmentation=("grid", {"rows": 2, "columns": 2}),
+        hide=0,
+    ).explain(image)
+    code = thumbnail(e).partition(";base64,")[2]
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(code))).convert("RGB")).astype(int)
+    green = shown[..., 1] - shown[..., 0]
+
+    assert green[:18, :18].mean() > 30
+    assert abs(green[22:].mean()) < 5
+
+
 def test_thumbnails():
     """A small picture that shows which features certainly raise the score."""
     uri = thumbnail(volume())

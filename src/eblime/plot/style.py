@@ -25,7 +25,6 @@ NEUTRAL, INK, MARK = "#767676", "#222222", "#0072B2"
 COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")  # of several features
 LINES = ("-", "--", "-.", ":")
 STRONGEST = 0.6  # opacity of the colour over the largest importance, if it is certain
-_FAINTEST = 0.08  # share of a part whose interval only just excludes zero
 
 _LONGEST_NAME = 160  # characters in a title
 _LONG_SCALE = 1e3  # ratio of the ends of a log scale above which 2 and 5 have no tick
@@ -153,7 +152,7 @@ def signed_shares(explanation: Explanation) -> FloatArray:
         return np.asarray(post.mean / most)
     low, high = post.interval().T
     least = np.where(low > 0, low, np.where(high < 0, high, 0.0))
-    return np.asarray(np.sign(least) * (np.abs(least) / most).clip(_FAINTEST, 1))
+    return np.asarray((least / most).clip(-1, 1))
 
 
 def sign_colour(value: float) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from eblime._checks import check_count
 from eblime._files import write_whole
@@ -33,12 +35,15 @@ from eblime.results.notes import (
     nothing_certain,
     stop_sentence,
 )
+from eblime.results.prediction import known_answers, spread_of
 
 _SHOWN = 12  # rows before "Show all"
 _CLASSES = 10  # listed on a page
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 _MOST_SWITCHED = 64  # features of an explanation whose index the reader can switch
 _POINTS = 41  # points of a density
+_MOST_HIDDEN = 128  # features of an explanation whose parts the reader can hide
+_MOST_KNOWN = 2_000  # answers of the model on a page
 _TOP_K_NOTE = (
     "P(top k) is the probability that a feature is among the k most important to the linear "
     "surrogate. It is about the fit"
@@ -109,6 +114,7 @@ def report(
             )
         ],
         k=min(k, max(entry.scene.n_features for entry in listed)),
+        hiding=any(entry.answers.n_features <= _MOST_HIDDEN for entry in listed),
         levels=len(LEVELS),
         level=LEVELS.index(0.95),
         shown=_SHOWN,
@@ -121,14 +127,13 @@ def report(
 
 
 def _comparison(compared: Comparison, k: int) -> Record:
-    import base64
     import io
 
     content = io.BytesIO()
     compared.pictures(k).savefig(content, format="png", dpi=80)
     head, *rows = compared.sensitivity_cells(k)
     return {
-        "picture": base64.b64encode(content.getvalue()).decode(),
+        "picture": b64encode(content.getvalue()).decode(),
         "head": head,
         "rows": rows,
         "notes": compared.notes(k),
@@ -190,6 +195,8 @@ def page_data(explanation: Explanation, k: int) -> Record:
     order = explanation.posterior.order()[:MOST]
     found = {"label": printable(explanation.label), "levels": LEVELS, "k": k}
     found |= _numbers(explanation, explanation.posterior, order, k)
+    if np.isfinite(explanation.posterior.mean).all():
+        found["fit"] = _what_if(explanation)
     indices = every_index(explanation) if len(order) <= _MOST_SWITCHED else {}
     if indices:
         found["indices"] = {
@@ -198,6 +205,36 @@ def page_data(explanation: Explanation, k: int) -> Record:
             for name, post in indices.items()
         }
     return found
+
+
+def _what_if(explanation: Explanation) -> Record:
+    """What the page needs to predict masks and to know the answers; empty for many features.
+
+    `numbers` has, in units of `unit`, the means, the mean mask (without unit), the lower triangle
+    of the covariance, and the answers minus the prediction, as 32-bit floats; `masks` has bits.
+    """
+    post, p = explanation.posterior, explanation.answers.n_features
+    if p > _MOST_HIDDEN:
+        return {}
+    centre, cov, variance = spread_of(explanation)
+    masks, scores = known_answers(explanation)
+    kept = np.flatnonzero(((masks == 0) | (masks == 1)).all(axis=1))[:_MOST_KNOWN]
+    away = scores[kept] - explanation.prediction
+    unit = float(max(np.abs(away).max(), np.abs(post.mean).max())) or 1.0
+    lower = (cov / unit / unit)[np.tril_indices(p)]
+    numbers = np.concatenate([post.mean / unit, centre, lower, away / unit]).astype("<f4")
+    fixed, about = explanation.answers.fixed, explanation.provenance.get("input")
+    return {
+        "mean_colour": isinstance(about, Mapping) and about.get("hide") == "mean",
+        "z": _short(-norm.ppf([(1 - level) / 2 for level in LEVELS]), 9),
+        "intercept": post.intercept,
+        "prediction": explanation.prediction,
+        "variance": variance,
+        "unit": unit,
+        "fixed": [] if fixed is None else np.flatnonzero(fixed).tolist(),
+        "numbers": b64encode(numbers.tobytes()).decode(),
+        "masks": b64encode(np.packbits(masks[kept].astype(bool)).tobytes()).decode(),
+    }
 
 
 def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int) -> Record:

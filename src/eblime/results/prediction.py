@@ -36,17 +36,25 @@ class Prediction(NamedTuple):
 def predict(explanation: Explanation, masks: ArrayLike, prob: float) -> Prediction:
     """The fit's prediction for masks, (n, p) or (p,); see `Explanation.predict`."""
     check_prob("prob", prob)
-    post, answers = explanation.posterior, explanation.answers
-    wanted = check_shown(masks, answers.n_features)
-    mean = post.intercept + wanted @ post.mean
-    if not post.has_spread:
-        return Prediction(mean, mean, mean)
-    weights = answers.weights / answers.weights.sum()
-    away = wanted - weights @ answers.masks
-    spread = np.einsum("np,pq,nq->n", away, post.cov, away)
-    scatter = scatter_of(explanation) ** 2 * (1 + 1 / post.ess)
-    half = NormalDist().inv_cdf(0.5 + prob / 2) * np.sqrt(np.maximum(spread, 0) + scatter)
+    post = explanation.posterior
+    wanted = check_shown(masks, explanation.answers.n_features)
+    centre, cov, variance = spread_of(explanation)
+    mean, away = post.intercept + wanted @ post.mean, wanted - centre
+    spread = np.einsum("np,pq,nq->n", away, cov, away)
+    half = NormalDist().inv_cdf(0.5 + prob / 2) * np.sqrt(np.maximum(spread, 0) + variance)
     return Prediction(mean, mean - half, mean + half)
+
+
+def spread_of(explanation: Explanation) -> tuple[FloatArray, FloatArray, float]:
+    """What the variance of a prediction consists of; zeros for a point estimate.
+
+    The mean mask, (p,), the covariance of the importances and the scatter of single scores.
+    """
+    post, answers = explanation.posterior, explanation.answers
+    centre = answers.weights @ answers.masks / answers.weights.sum()
+    if not post.has_spread:
+        return centre, np.zeros((len(centre), len(centre))), 0.0
+    return centre, post.cov, scatter_of(explanation) ** 2 * (1 + 1 / post.ess)
 
 
 def scatter_of(explanation: Explanation) -> float:
@@ -65,15 +73,23 @@ def asked(explanation: Explanation, mask: ArrayLike) -> float | None:
     (wanted,) = check_shown(mask, answers.n_features)
     if answers.fixed is not None:  # whether these are shown makes no difference
         wanted = np.where(answers.fixed, 1.0, wanted)
-    if wanted.all():
-        return explanation.prediction
-    if answers.noisy:
-        return None
-    varying = slice(None) if answers.fixed is None else ~answers.fixed
-    if answers.hidden is not None and not wanted[varying].any():
-        return float(answers.hidden)
-    rows = np.flatnonzero((answers.masks == wanted).all(axis=1))
-    return float(answers.scores[rows[0]]) if rows.size else None
+    masks, scores = known_answers(explanation)
+    rows = np.flatnonzero((masks == wanted).all(axis=1))
+    return float(scores[rows[0]]) if rows.size else None
+
+
+def known_answers(explanation: Explanation) -> tuple[FloatArray, FloatArray]:
+    """Masks with the model's own answer: the input, everything hidden, and those asked."""
+    answers, p = explanation.answers, explanation.answers.n_features
+    masks: list[FloatArray] = [np.ones((1, p))]
+    scores: list[FloatArray] = [np.array([explanation.prediction])]
+    if not answers.noisy:
+        if answers.hidden is not None:
+            fixed = np.zeros(p) if answers.fixed is None else answers.fixed
+            masks.append(np.asarray(fixed, dtype=np.float64)[None])
+            scores.append(np.array([answers.hidden]))
+        masks, scores = [*masks, answers.masks], [*scores, answers.scores]
+    return np.concatenate(masks), np.concatenate(scores)
 
 
 def check_shown(masks: ArrayLike, p: int) -> FloatArray:

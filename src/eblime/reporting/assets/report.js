@@ -2,11 +2,11 @@
   const SVG = "http://www.w3.org/2000/svg";
   const sections = [];
   let level = Number(document.getElementById("level").value);
-  let measure = "mean";
+  let measure = "mean", hiding = false;
   let strength = Number(document.getElementById("strength").value) / 100;
 
   const make = (name, attributes, parent, content) => {
-    const svg = ["svg", "path", "line", "circle", "text", "rect"].includes(name);
+    const svg = ["svg", "path", "line", "circle", "text", "rect", "title"].includes(name);
     const node = svg ? document.createElementNS(SVG, name) : document.createElement(name);
     for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
     if (content !== undefined) node.textContent = content;
@@ -37,6 +37,7 @@
       this.scale();
       this.listen();
       this.tools();
+      if (this.data.fit?.numbers) this.whatIf();
       this.paint();
       this.choose(0);
       for (const radio of root.querySelectorAll(".index input")) {
@@ -222,6 +223,138 @@
       tick.style.strokeWidth = "2";
     }
 
+    // What if parts were hidden: the fit's prediction, and the model's answer where it was asked.
+    whatIf() {
+      const f = this.data.fit, bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+      const numbers = new Float32Array(bytes(f.numbers).buffer), bits = bytes(f.masks);
+      const p = this.data.index.length, from = 2 * p + (p * (p + 1)) / 2, n = numbers.length - from;
+      this.fit = { ...f, p, mean: numbers.subarray(0, p), centre: numbers.subarray(p, 2 * p), cov: numbers.subarray(2 * p, from) };
+      this.asked = Array.from({ length: n }, (_, row) => ({
+        score: f.prediction + f.unit * numbers[from + row],
+        mask: Array.from({ length: p }, (_, j) => (bits[(row * p + j) >> 3] >> (7 - ((row * p + j) & 7))) & 1),
+      }));
+      this.gone = new Set();
+      this.past = [];
+      this.box = make("div", { class: "what-if", hidden: "" });
+      this.root.querySelector(".meaning").before(this.box);
+      make("p", { "aria-live": "polite", class: "predicted" }, this.box);
+      const all = this.data.index;
+      const top = () => this.data.index.slice(0, this.data.k);
+      for (const [words, list] of [[`Show only the top ${this.data.k}`, () => all.filter((j) => !top().includes(j))], [`Hide the top ${this.data.k}`, top], ["Hide all", () => all], ["Show all", () => []]]) {
+        make("button", { type: "button" }, this.box, words).addEventListener("click", () => this.hide(list()));
+      }
+      make("button", { type: "button", class: "undo" }, this.box, "Undo").addEventListener("click", () => {
+        if (this.past.length) this.hide(this.past.pop(), false);
+      });
+      for (const row of this.rows) {
+        const name = this.data.name[this.positions.get(Number(row.dataset.feature))];
+        const button = make("button", { type: "button", class: "hide", "aria-pressed": "false", "aria-label": `hide ${name}` }, null, "hide");
+        row.querySelector("th").prepend(button);
+      }
+      this.root.addEventListener("click", (event) => {
+        const node = event.target.closest("[data-feature]");
+        if (hiding && node) this.toggle(Number(node.dataset.feature));
+      });
+      this.root.addEventListener("keydown", (event) => {
+        if (!hiding || !["Enter", " "].includes(event.key) || event.target.closest("button, input")) return;
+        if (event.target !== this.view && !event.target.closest("tbody tr")) return;
+        event.preventDefault();
+        this.toggle(this.data.index[this.chosen]);
+      });
+      this.dots();
+      if (this.photo && f.mean_colour) this.meanColours();
+    }
+
+    // The colour that hidden parts of a photo show: its mean over the part.
+    async meanColours() {
+      const { width, height } = this.photo.viewBox.baseVal, image = new Image();
+      image.src = this.photo.querySelector("image").getAttribute("href");
+      await image.decode();
+      const pen = Object.assign(document.createElement("canvas"), { width, height }).getContext("2d", { willReadFrequently: true });
+      const pixels = () => pen.getImageData(0, 0, width, height).data;
+      pen.drawImage(image, 0, 0, width, height);
+      const photo = pixels();
+      const shapes = this.marks.filter((mark) => mark.closest(".superpixels"));
+      pen.clearRect(0, 0, width, height);
+      shapes.forEach((shape, k) => {
+        pen.fillStyle = `rgb(${k + 1}, 0, 0)`;
+        pen.fill(new Path2D(shape.getAttribute("d")), "evenodd");
+      });
+      const owner = pixels(), sums = shapes.map(() => [0, 0, 0, 0]);
+      for (let at = 0; at < owner.length; at += 4) {
+        const sum = sums[owner[at] - 1];
+        if (sum) [photo[at], photo[at + 1], photo[at + 2], 1].forEach((value, k) => { sum[k] += value; });
+      }
+      sums.forEach(([red, green, blue, n], k) => {
+        if (n) shapes[k].style.setProperty("--hidden", `rgb(${[red, green, blue].map((value) => Math.round(value / n)).join(", ")})`);
+      });
+    }
+
+    toggle(feature) {
+      if (!this.positions.has(feature)) return;
+      const next = new Set(this.gone);
+      if (!next.delete(feature)) next.add(feature);
+      this.hide([...next]);
+    }
+
+    hide(features, remember = true) {
+      if (remember) this.past.push([...this.gone]);
+      this.gone = new Set(features);
+      this.tint();
+    }
+
+    // Mean and half of the interval, as `Explanation.predict` has them.
+    predict(mask) {
+      const { p, mean, centre, cov, unit, intercept, variance, z } = this.fit;
+      const away = mask.map((shown, j) => shown - centre[j]);
+      let value = 0, spread = 0;
+      for (let j = 0, at = 0; j < p; j++) {
+        value += mask[j] * mean[j];
+        for (let k = 0; k <= j; k++, at++) spread += (j === k ? 1 : 2) * away[j] * away[k] * cov[at];
+      }
+      return [intercept + unit * value, z[level] * Math.sqrt(Math.max(spread, 0) * unit * unit + variance)];
+    }
+
+    // The marks and rows of hidden parts, and the line about them.
+    showHidden() {
+      this.box.hidden = !hiding;
+      for (const node of [...this.marks, ...this.rows]) {
+        const gone = hiding && this.gone.has(Number(node.dataset.feature));
+        node.classList.toggle("gone", gone);
+        node.querySelector?.("button.hide")?.setAttribute("aria-pressed", String(gone));
+      }
+      const f = this.fit, mask = Array.from({ length: f.p }, (_, j) => (this.gone.has(j) ? 0 : 1));
+      const same = mask.map((shown, j) => (f.fixed.includes(j) ? 1 : shown)); // hiding these changes nothing
+      const [value, half] = this.predict(mask), least = this.decimals;
+      const digits = half > 0 ? Math.min(Math.max(least ?? 3, 2 - Math.floor(Math.log10(half))), 12) : 6;
+      const number = (score) => this.number(score, least === undefined ? undefined : digits, 4);
+      let nearest = null, gap = Infinity;
+      for (const entry of this.asked) {
+        const far = entry.mask.reduce((sum, shown, j) => sum + (shown !== same[j]), 0);
+        if (far < gap) [nearest, gap] = [entry, far];
+      }
+      const parts = `${this.gone.size} of ${f.p} hidden`;
+      const range = half > 0 ? ` (${percent(this.data.levels[level])} of such scores: ${number(value - half)} to ${number(value + half)})` : "";
+      const known = gap === 0 ? ` The model was asked: ${number(nearest.score)}.` : nearest ? ` The model was not asked this. The nearest mask asked differs in ${gap} part${gap === 1 ? "" : "s"}: ${number(nearest.score)}.` : "";
+      const none = this.asked.find((entry) => entry.mask.every((shown, j) => !shown || f.fixed.includes(j)));
+      const empty = none ? number(none.score) : `${number(this.predict(mask.map(() => 0))[0])} by the fit`;
+      const ends = ` Nothing hidden: ${number(f.prediction)}, everything hidden: ${empty}.`;
+      this.box.querySelector(".predicted").textContent = `${parts}. The fit predicts ${number(value)}${range}.${known}${ends}`;
+      this.box.dataset.predicted = JSON.stringify([value, value - half, value + half, gap === 0 ? nearest.score : null]);
+    }
+
+    // The model's answers against the fit's predictions.
+    dots() {
+      const pairs = this.asked.map(({ mask, score }) => [this.predict(mask)[0], score]);
+      const all = pairs.flat(), low = Math.min(...all), wide = Math.max(...all) - low || 1;
+      const at = (value) => (4 + (92 * (value - low)) / wide).toFixed(1);
+      const svg = make("svg", { class: "dots", viewBox: "0 0 100 100", role: "img", "aria-label": "The model's answers (up) against the fit's predictions (across)" });
+      make("title", {}, svg, "Up: the model's answers; across: the fit's predictions. On the line they are equal.");
+      make("line", { x1: 4, y1: 96, x2: 96, y2: 4, class: "axis" }, svg);
+      make("path", { d: pairs.map(([x, y]) => `M${at(x)} ${(100 - at(y)).toFixed(1)}h0`).join("") }, svg);
+      this.root.querySelector(".fit").prepend(svg);
+    }
+
     // What the colours mean now: hex colours of the scale, the numbers at its ends, a sentence.
     measured() {
       const d = this.data;
@@ -246,7 +379,7 @@
       if (this.colour(position) === "var(--neutral)") return ["#767676", 0];
       const up = d.mean[position] > 0; // as strong as the end of the interval nearest to zero
       const least = Math.abs(this.hasIntervals ? (up ? d.low : d.high)[position][level] : d.mean[position]);
-      return [colours[up ? 1 : 0], strength * Math.min(Math.max(least / most, 0.08), 1)];
+      return [colours[up ? 1 : 0], strength * Math.min(least / most, 1)];
     }
 
     stops(scale, over) {
@@ -273,6 +406,7 @@
       }
       const unsure = this.hasIntervals && this.data.mean.some(Boolean) && this.rows.every((_, k) => this.colour(k) === "var(--neutral)");
       this.root.querySelector(".nothing").hidden = !unsure;
+      if (this.box) this.showHidden();
       this.explain(scale);
     }
 
@@ -449,6 +583,11 @@
   if (!sections.some((section) => section.marks.length)) {
     for (const name of ["measure", "strength"]) document.querySelector(`.controls .${name}`).hidden = true;
   }
+  document.getElementById("hiding")?.addEventListener("change", (event) => {
+    hiding = event.target.checked;
+    document.body.classList.toggle("hiding", hiding);
+    for (const section of sections) section.tint();
+  });
   const grey = document.getElementById("grey");
   if (!document.querySelector(".photo")) grey.parentNode.hidden = true;
   grey.addEventListener("change", () => document.body.classList.toggle("colour", !grey.checked));

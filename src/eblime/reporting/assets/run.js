@@ -6,7 +6,8 @@ function listOfRun(table) {
   const words = new Intl.Collator(undefined, { numeric: true });
   const cell = (row, name) => row.cells[heads.findIndex((head) => head.dataset.name === name)];
   const number = (found) => (found.dataset.value === "" ? NaN : Number(found.dataset.value));
-  const key = (found) => ("value" in found.dataset ? number(found) : found.textContent.trim());
+  const plain = (found) => (found.querySelector("a bdi, :scope > bdi") ?? found).textContent.trim(); // without cautions
+  const key = (found) => ("value" in found.dataset ? number(found) : plain(found));
 
   function sort(name, order) {
     const sign = order === "descending" ? -1 : 1;
@@ -67,7 +68,7 @@ function listOfRun(table) {
     const said = [by, output, side].map((control) => control.selectedOptions[0].textContent.trim());
     const rule = at.value === "" ? "" : `reject if the ${said[0]} of ${said[1]} ${said[2]} ${at.value}`;
     const lines = [...table.tBodies[0].rows].map((row) => [
-      cell(row, "input").textContent.trim(), cell(row, "output").textContent.trim(),
+      plain(cell(row, "input")), cell(row, "output").textContent.trim(),
       ...["score", "r2"].map((name) => cell(row, name).dataset.value).map((v) => (v === "" ? "" : Number(v))),
       [...cell(row, "top").querySelectorAll("li")].map((part) => part.textContent.trim()).join("; "),
       cell(row, "decision").textContent, rule,
