@@ -238,7 +238,7 @@ def _finish(
     gap = "\n" if drawing.height > 2 * drawing.width else " "
     name = style.heading(explanation.label, 32)
     drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
-    drawn.set_xlabel("\n".join(below), fontsize="small", loc="left")
+    drawn.set_xlabel("\n".join(below), fontsize="small")
     return drawn
 
 
