@@ -178,6 +178,7 @@ def run_ours(job: str, count: int, settings: dict[str, Any]) -> dict[str, float]
     with _folder() as folder:
         if "ray" in settings:
             settings = {"workers": Workers(settings["ray"], engine="ray")}
+        settings = {"targets": "predicted", **settings}
         run = eblime.explain_many(getattr(batch, job), inputs, folder / "run", **settings)
         end = time.perf_counter()
         size = run.settings["part_size"]

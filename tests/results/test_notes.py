@@ -236,3 +236,11 @@ def test_quadrature_from_few_masks_says_what_is_better():
 
     assert any("fewer than 40 masks for 20 features" in note for note in notes(few))
     assert not any("fewer than" in note for note in notes(enough))
+
+
+@pytest.mark.parametrize(("n", "noted"), [(100, True), (400, False)])
+def test_fewer_than_three_masks_per_feature_get_a_note(n, noted):
+    """The interval of the most important feature is then too narrow too often."""
+    found = notes(explain(linear, text=" ".join(WORDS.split()[:40]), n_masks=n))
+
+    assert any("Few masks for 40 features" in note for note in found) == noted

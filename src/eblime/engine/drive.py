@@ -27,6 +27,7 @@ from eblime.protocols import Subject
 from eblime.stopping.rule import FIRST
 
 _MAX_ROWS = 32_768  # perturbed inputs in one call
+_ALONE = 4_096  # of one session: to join more with others takes longer than a call
 _MAX_SESSIONS = 256  # sessions that share calls
 _IN_TURN = 8  # with a stop rule: as many times more sessions take turns, so that calls stay full
 
@@ -99,12 +100,14 @@ def _next_group(waiting: deque[Session]) -> list[Session]:
         assert question is not None
         near = question.neighbourhood
         size = len(near.masks) - session.first.n_masks + 1
-        if group and total + size > min(calls.batch_size or _MAX_ROWS, max(near.sizes)):
+        inputs = size * getattr(session.subject.scene, "cost", 1)
+        alone = calls.concurrency > 1 or _has_large([session]) or inputs > _ALONE
+        if group and (alone or total + size > min(calls.batch_size or _MAX_ROWS, max(near.sizes))):
             continue
         waiting.remove(session)
         group.append(session)
         total += size
-        if calls.concurrency > 1 or _has_large([session]):
+        if alone:
             break
     return group
 

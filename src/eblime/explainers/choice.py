@@ -34,14 +34,11 @@ def explain(
 
     The explainer is chosen by the input:
 
-    | input | explainer |
-    |---|---|
-    | anything, with a `background` | `TabularExplainer`: a row of a table |
-    | a string | `TextExplainer` |
-    | a string, with `sources=` | `PromptExplainer`: the question |
-    | an array (H, W), (H, W, C) or (C, H, W), a PIL image, the path of a photo | `ImageExplainer` |
-    | an array, with the sampling `rate=`; the path of a .wav file | `SignalExplainer` |
-    | an array of three axes without colours, or with `spacing=` | `VolumeExplainer` |
+    - with a `background`, `TabularExplainer`: a row of a table;
+    - a string: `TextExplainer`; with `sources=` the question of a `PromptExplainer`;
+    - an array (H, W), (H, W, C) or (C, H, W), a PIL image or the path of a photo: `ImageExplainer`;
+    - an array with the sampling `rate=`, or the path of a .wav file: `SignalExplainer`;
+    - an array of three axes without colours, or with `spacing=`: `VolumeExplainer`.
 
     Parameters
     ----------

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FEW = 8  # an importance that rests on fewer masks gets a note
 _NAMED = 3  # features that the note names
+_MASKS_PER_FEATURE = 3  # with fewer, the most important feature is covered too rarely
 # held-out R^2 below which the linear fit predicts nothing, is poor, and is only fair
 _NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
 UNRELIABLE = 0.2  # below which pictures say so
@@ -200,10 +201,10 @@ def _mask_notes(explanation: Explanation) -> list[str]:
     if explanation.exhaustive:
         return found
     p = explanation.answers.n_varying
-    if post.ess < 2 * p:
+    if post.ess < _MASKS_PER_FEATURE * p:
         found.append(
-            f"Few masks for {p} features (effective sample size {post.ess:.0f}): "
-            "more masks will narrow the intervals."
+            f"Few masks for {p} features (effective sample size {post.ess:.0f}): the intervals of "
+            "the most important ones may be too narrow. More masks will help."
         )
     if post.constant or explanation.answers.n_masks < _FEW:
         return found
