@@ -112,7 +112,7 @@ def importance_map(
     below += ["about the fit, not about what is there"] * (of == "top_k")
     if truth is not None:
         truth = check_truth(explanation, truth)
-        below.append(f"dotted: the truth; {truth_share(explanation, truth, top)}")
+        below += ["dotted: the truth", truth_share(explanation, truth, top)]
         for panel, (colour, line) in itertools.product(panels, _DOTTED):
             drawing.outline(panel, drawing.reduce(truth), colour, linestyles=line)
     return _finish(panels, drawing, explanation, title, below)

@@ -59,7 +59,7 @@ def poster(explanation: Explanation, top: int = 5, *, truth: BoolArray | None = 
     if kind == "map":
         shown = [{"top": top, "numbered": listed, "truth": truth}, {"top": top, "of": "top_k"}]
         shown = shown if explanation.posterior.has_spread else shown[:1]
-    wide = [7.8 if kind == "map" else 6.4, 5.2][: len(shown)]
+    wide = [9.4 if kind == "map" else 6.4, 4.4][: len(shown)]
     figure = new_figure((sum(wide) + 5.2, 4.6))
     *panels, last = figure.subplots(1, len(shown) + 1, width_ratios=[*wide, 5.2])
     for panel, settings in zip(panels, shown, strict=True):
