@@ -147,3 +147,30 @@ def test_a_folder_that_cannot_be_written_to_names_the_file(tmp_path):
     with pytest.raises(PermissionError) as caught:
         e.save(tmp_path / "e.eblime")
     assert caught.value.filename == str(tmp_path / "e.eblime")
+
+
+@pytest.mark.parametrize("name", ["n_samples", "num_samples", "nsamples", "seed", "random_state"])
+def test_names_of_other_libraries_name_ours(name):
+    """In every call that explains."""
+    explainer = eblime.TabularExplainer(never, ROWS)
+    ours = "rng" if name in ("seed", "random_state") else "n_masks"
+    for call in (
+        lambda: explainer.explain(ROWS[0], **{name: 5}),
+        lambda: explainer.explain_many(ROWS, **{name: 5}),
+        lambda: eblime.explain(never, ROWS[0], ROWS, **{name: 5}),
+    ):
+        with pytest.raises(TypeError, match=f"`{name}` is called `{ours}` in eblime"):
+            call()
+
+
+def test_an_explainer_is_not_called():
+    """A row and a table of rows could not be told apart."""
+    with pytest.raises(TypeError, match=r"explainer\.explain\(x\) for one input"):
+        eblime.TabularExplainer(never, ROWS)(ROWS[0])
+
+
+def test_an_unknown_plot_lists_those_of_the_input():
+    """A row has no map, and a text no slices."""
+    explanation = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS).explain(ROWS[0])
+    with pytest.raises(ValueError, match=r"`kind` must be one of 'intervals'.*'fit'; got 'bars'"):
+        explanation.plot("bars")

@@ -141,7 +141,7 @@ def explain_many(
     4
     """
     arrow()  # a missing package is reported before anything is read or written
-    if not callable(explainer):
+    if isinstance(explainer, BaseExplainer) or not callable(explainer):
         make_explainer(explainer)
     processes = workers if isinstance(workers, Workers) else Workers(workers)
     processes.check()
@@ -152,7 +152,7 @@ def explain_many(
     check_progress(progress)
     if isinstance(targets, str):
         targets = 1 if targets == "predicted" else [targets]
-    if targets is None and not callable(explainer):
+    if targets is None and isinstance(explainer, BaseExplainer):
         check_one_class(explainer.loop.model, explainer.labels)
     if out is None and processes.engine == "ray":
         raise ValueError("`out` must be a folder that every node of Ray sees; got None.")

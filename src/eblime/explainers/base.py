@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypedDict, TypeVar
 
 from eblime import registry
 from eblime._progress import Progress, check_progress
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 
     from eblime.batch.results import Run
 
+_OF_OTHERS = {  # as lime and shap call them
+    "n_samples": "n_masks",
+    "num_samples": "n_masks",
+    "nsamples": "n_masks",
+    "seed": "rng",
+    "random_state": "rng",
+}
 Asks = TypeVar("Asks", bound=Callable[..., object])
 
 
@@ -56,6 +63,12 @@ def list_settings(method: Asks) -> Asks:
     ]
     method.__signature__ = given.replace(parameters=[*own, *settings])  # type: ignore[attr-defined]
     return method
+
+
+def check_setting_names(settings: Mapping[str, object]) -> None:
+    """Refuse settings by the names that other libraries have for them, and say ours."""
+    for name in settings.keys() & _OF_OTHERS.keys():
+        raise TypeError(f"`{name}` is called `{_OF_OTHERS[name]}` in eblime.")
 
 
 def spend(settings: LoopSettings, n: int) -> LoopSettings:
@@ -268,12 +281,21 @@ class BaseExplainer(ABC):
         >>> explainer.explain_many(rows[:5], progress=False).summary()["feature"].tolist()
         ['column 1', 'column 0']
         """
+        check_setting_names(settings)
         explain: Callable[..., Run] = registry.find("runs", "explain_many")
         return explain(self, inputs, out, targets=targets, rng=rng, **settings)
+
+    def __call__(self, *inputs: object, **settings: object) -> NoReturn:
+        """Refused: whether the input is one row or a table of rows must be said."""
+        raise TypeError(
+            "An explainer is not called: use explainer.explain(x) for one input, and "
+            "explainer.explain_many(inputs) for many."
+        )
 
     def _loop_for(self, settings: ExplainSettings) -> LoopSettings:
         """The settings of the loop with those of one explanation, checked."""
         names = ExplainSettings.__annotations__
+        check_setting_names(settings)
         for name in settings.keys() - names.keys():
             raise TypeError(
                 f"`{name}` must be a setting of an explanation, which has {', '.join(names)}."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime._types import RNGLike
-from eblime.explainers.base import BaseExplainer
+from eblime.explainers.base import BaseExplainer, check_setting_names
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.prompt import PromptExplainer
 from eblime.explainers.signal import SignalExplainer
@@ -70,6 +70,7 @@ def explain(
     >>> e.features
     ['a = 3', 'b = 1']
     """
+    check_setting_names(settings)
     if background is not None:
         settings["background"] = background
     asked = ("until", "max_masks", "max_seconds")

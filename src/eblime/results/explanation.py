@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+_PLOTS_OF = {  # some domains alone
+    "map": ("image",),
+    "text": ("text", "prompt"),
+    "signal": ("signal",),
+    "slices": ("volume",),
+    "projections": ("volume",),
+}
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
 
 
@@ -402,6 +409,11 @@ class Explanation:
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
+        known = registry.names("plots")
+        if kind not in known:
+            own = self.scene.domain
+            suit = ", ".join(repr(name) for name in known if own in _PLOTS_OF.get(name, (own,)))
+            raise ValueError(f"`kind` must be one of {suit}; got {kind!r:.60}.")
         return registry.find("plots", kind)(self, ax=ax, **settings)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
