@@ -218,7 +218,7 @@ def thumbnail(explanation: Explanation) -> str:
     if mask is not None:
         inside = _resize(mask, *photo.shape[:2])
         width = max(1, round(max(inside.shape) / 56))  # two pixels of a thumbnail
-        shown[inside & ~ndimage.binary_erosion(inside, iterations=width)] = (0, 0.45, 0.7)
+        shown[inside & ~ndimage.binary_erosion(inside, iterations=width)] = (0, 0.3, 1)  # blue
     return _data_uri(shown, _THUMBNAIL, quality=75)
 
 
@@ -262,7 +262,8 @@ def _data_uri(photo: FloatArray, longest: int, *, quality: int | None) -> str:
     image = Image.fromarray(np.round(255 * photo).astype(np.uint8))
     image.thumbnail((longest, longest))
     buffer, kind = io.BytesIO(), "png" if quality is None else "jpeg"
-    image.save(buffer, kind, quality=quality, optimize=True)
+    sharp = 0 if longest == _THUMBNAIL else -1  # colours of thin outlines, or fewer bytes
+    image.save(buffer, kind, quality=quality, optimize=True, subsampling=sharp)
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
