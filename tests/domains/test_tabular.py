@@ -438,7 +438,7 @@ def test_a_feature_that_the_model_ignores_is_not_important():
     data = data[:, :8]
     model = LogisticRegression(max_iter=5000).fit(data[:, :7], target)
     explainer = eblime.TabularExplainer(
-        lambda rows: model.predict_proba(rows[:, :7]), data, n_masks=100
+        lambda rows: model.predict_proba(rows[:, :7]), data, n_masks=64
     )
     found = [explainer.explain(row, target=1, rng=k).posterior for k, row in enumerate(data[:60])]
     covered = np.mean([p.interval()[7, 0] < 0 < p.interval()[7, 1] for p in found])
