@@ -224,9 +224,9 @@ def test_labels_are_too_abrupt_for_quadrature():
         (label, 64, "eblime"),
     ):
         found = " ".join(notes(explain(score, text=text, n_masks=n_masks, method=method)))
-        told = "take two values only" in found
+        warned = "take two values only" in found
 
-        assert told == (score is label and n_masks == 64 and method == "quadrature")
+        assert warned == (score is label and n_masks == 64 and method == "quadrature")
 
 
 def test_quadrature_from_few_masks_says_what_is_better():
