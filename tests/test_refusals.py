@@ -164,7 +164,7 @@ def test_names_of_other_libraries_name_ours(name):
 
 
 def test_an_explainer_is_not_called():
-    """A row and a table of rows could not be told apart."""
+    """A call does not say whether its argument is one row or a table of rows."""
     with pytest.raises(TypeError, match=r"explainer\.explain\(x\) for one input"):
         eblime.TabularExplainer(never, ROWS)(ROWS[0])
 

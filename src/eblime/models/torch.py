@@ -58,10 +58,10 @@ class TorchModel:
         probabilities already, in the first batch, as they are, with a warning.
     precision
         "full" is that of the parameters. "half" runs the network in half precision (float16, on a
-        CPU bfloat16), which is accurate to about three digits and takes a seventh to two thirds of
-        the time on a GPU. "auto" does so for images and volumes on a GPU if that changes the scores
-        of the first masks by at most a hundredth of their range and a thousandth of the largest.
-        The prediction itself stays in full precision, and the provenance says what was used.
+        CPU bfloat16), which is accurate to about three digits and faster on a GPU. "auto" does so
+        for images and volumes on a GPU if that changes the scores of the first masks by at most a
+        hundredth of their range and a thousandth of the largest. The prediction itself stays in
+        full precision, and the provenance says what was used.
     output
         Name or position of the output to explain, for a network with several outputs. None takes
         the only one, or the one named `logits`.
