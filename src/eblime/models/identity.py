@@ -83,6 +83,6 @@ def _name_of_judge(setting: str, function: object) -> str:
         return known
     raise TypeError(
         f"`cache` needs a name for the function `{setting}`, because what it returns can depend on "
-        f'other code: set its attribute, such as {setting}_function.model_id = "judge, 2026-11-03", '
-        "and change the name when the function changes."
+        'other code: set its attribute, such as judge.model_id = "judge, 2026-11-03", and change '
+        "the name when the function changes."
     )
