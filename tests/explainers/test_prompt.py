@@ -136,12 +136,14 @@ def test_the_importance_is_the_mean_over_all_sets_of_sources():
 
 
 def test_the_model_answers_once_and_its_sentences_are_targets_of_the_same_calls(parrot):
-    """One call for the answer, 65 for the scores, whatever the number of targets."""
+    """One call for the answer, 66 for the scores, whatever the number of targets."""
     explainer = eblime.PromptExplainer(parrot, NOTES)
     found = explainer.explain_targets("When did it open?")
 
     assert len(parrot.generated) == 1
-    assert len(parrot.scored) == len(set(parrot.scored)) <= 65  # the whole prompt, and its masks
+    assert (
+        len(parrot.scored) == len(set(parrot.scored)) <= 66
+    )  # with all sources, with none, and masks
     assert [e.label for e in found.values()] == [
         f"answer '{ANSWER}'",
         "sentence 1 'It opened in 1889.'",
@@ -212,9 +214,9 @@ def test_answers_are_continued_saved_and_remembered(parrot, tmp_path):
     assert loaded.to_frame()["text"][0] in NOTES
     assert again.provenance["model_calls"] == 0
     assert_allclose(again.posterior.mean, e.posterior.mean)
-    assert more.posterior.n_masks == 74
-    assert len(parrot.scored) <= 74
-    with pytest.raises(ValueError, match="must be the explained question"):
+    assert more.posterior.n_masks == 76
+    assert len(parrot.scored) <= 76
+    with pytest.raises(ValueError, match="must be the explained input"):
         loaded.more(10, explainer=explainer, x="Where?")
 
 
@@ -239,7 +241,7 @@ def test_a_limit_of_calls_decides_the_design():
     e = explainer.explain("?", calls=eblime.Calls(max_calls=14))
 
     assert e.provenance["model_calls"] <= 14
-    assert len(e.masks) == 13
+    assert len(e.masks) == 14
 
 
 def test_the_call_that_writes_the_answer_counts(parrot):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from eblime._checks import check_choice, check_text
-from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
+from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, flag, list_of, text, whole
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.domains.text import Tokens, find_spans, read_text_file
+from eblime.protocols import MeanBatch
 
 _CUTS: Mapping[str, Tokens] = {
     "sentence": "sentence",
@@ -25,7 +29,11 @@ _CUTS: Mapping[str, Tokens] = {
 SEGMENTATIONS = tuple(_CUTS)
 _SHOWN = 48  # characters of a source in its name, and of a part of the answer in its label
 _MOST_PARTS = 4096
+_ORIGINS = ("source", "file_name", "title")  # in the metadata of a document
 _ENDINGS = (".txt", ".md")  # of the files of a folder of sources
+_MARK, _MARKS = "\ue000{}\ue001", re.compile("\ue000(\\d+)\ue001")  # places of the sources
+_MOST_COMPARED = 500  # features whose texts are compared with each other
+_NEAR = 0.5  # share of the shorter text's triples of words in the other, for equal texts
 
 
 class Prompt(str):
@@ -33,6 +41,13 @@ class Prompt(str):
 
     answer: str
     spans: Sequence[tuple[int, int]]  # start and end of the parts of the answer, the whole first
+
+
+class Chat(list[dict[str, Any]]):
+    """A prompt that is the messages of a chat; to a function it is a list."""
+
+    answer: str
+    spans: Sequence[tuple[int, int]]
 
 
 class Sources(NamedTuple):
@@ -47,29 +62,40 @@ class Sources(NamedTuple):
 class PromptScene:
     """A prompt: sources, the text around them, and the answer that they are to explain."""
 
-    features: Sequence[str]  # names of the sources
-    sources: Sequence[str]  # their texts
-    separator: str  # between two sources that are shown
-    before: str  # text before the sources
-    after: str  # and after them; the question is in one of the two
+    features: Sequence[str]  # names of the sources, or of groups of them
+    sources: Sequence[str]  # texts of all sources, in their order
+    groups: Sequence[int]  # the feature of each source
+    places: Sequence[int]  # where each source is: between two texts of `around`
+    around: Sequence[str]  # text before the sources, between their places, and after them
+    separator: str  # between two sources in the same place
+    chat: str  # the messages as JSON with marks where the sources are; empty for a text
     question: str
     answer: str  # empty where the model is a function that does not need one
     starts: Sequence[int]  # of the parts of the answer, the first of which is the whole
     ends: Sequence[int]
     score: str  # what the score of a mask is, in words
+    times: str  # what is {} times as probable if the score is higher; empty for other scores
+    cut: bool = False  # whether the model's answer ended at its limit
+    samples: int = 1  # answers to each prompt
 
     domain = "prompt"
     sizes = (1, 4, 16, 64)  # batch sizes worth trying, increasing
+    asks_ends = True  # the score without any source is worth a call
 
     @property
     def n_features(self) -> int:
-        """Number of sources, p."""
+        """Number of features, p."""
         return len(self.features)
 
     @property
+    def cost(self) -> int:
+        """Model calls for one mask."""
+        return self.samples
+
+    @property
     def text(self) -> str:
-        """The prompt with all sources."""
-        return f"{self.before}{self.separator.join(self.sources)}{self.after}"
+        """The prompt with all sources; of a chat, its messages."""
+        return "".join(self.pieces)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
@@ -79,27 +105,55 @@ class PromptScene:
     @property
     def pieces(self) -> list[str]:
         """The prompt cut into sources and what is between them, as of a text."""
-        between = [piece for source in self.sources for piece in (source, self.separator)]
-        return [self.before, *between[:-1], self.after]
+        found, last = [], -1
+        for source, place in zip(self.sources, self.places, strict=True):
+            between = "".join(self.around[last + 1 : place + 1])
+            found += [self.separator if place == last else between, source]
+            last = place
+        return [*found, "".join(self.around[last + 1 :])]
 
     @property
     def owners(self) -> list[int]:
-        """The source that each piece is, -1 for others."""
-        return [k // 2 if k % 2 else -1 for k in range(2 * self.n_features + 1)]
+        """The feature that each piece belongs to, -1 for none."""
+        return [*(k for group in self.groups for k in (-1, group)), -1]
 
     def details(self) -> dict[str, Sequence[str]]:
-        """The text of each source."""
-        return {"text": self.sources}
+        """The text of each feature."""
+        texts: list[list[str]] = [[] for _ in self.features]
+        for source, group in zip(self.sources, self.groups, strict=True):
+            texts[group].append(source)
+        return {"text": [self.separator.join(text) for text in texts]}
 
-    def inputs(self, masks: FloatArray) -> list[Prompt]:
+    def copies(self) -> list[list[int]]:
+        """Groups of features whose texts are nearly equal."""
+        texts = self.details()["text"] if self.n_features <= _MOST_COMPARED else []
+        first = similar_groups(texts)
+        groups = [[j for j, k in enumerate(first) if k == start] for start in dict.fromkeys(first)]
+        return [group for group in groups if len(group) > 1]
+
+    def inputs(self, masks: FloatArray) -> Any:
         """One prompt per mask: the shown sources in their order, without the hidden ones."""
-        prompts, spans = [], self.spans
-        for shown in (masks > 0.5).tolist():
-            sources = self.separator.join(compress(self.sources, shown))
-            prompt = Prompt(f"{self.before}{sources}{self.after}")
-            prompt.answer, prompt.spans = self.answer, spans
-            prompts.append(prompt)
-        return prompts
+        prompts = [self.prompt(shown) for shown in (masks > 0.5).tolist()]
+        if self.samples == 1:
+            return prompts
+        sizes = np.full(len(prompts), self.samples)
+        return MeanBatch(inputs=[p for p in prompts for _ in range(self.samples)], sizes=sizes)
+
+    def prompt(self, shown: Sequence[bool]) -> Prompt | Chat:
+        """The prompt with the features that are shown."""
+        found: list[list[str]] = [[] for _ in self.around[1:]]
+        for source, group, place in zip(self.sources, self.groups, self.places, strict=True):
+            found[place] += [source] if shown[group] else []
+        texts = [self.separator.join(some) for some in found]
+        prompt: Prompt | Chat
+        if self.chat:
+            as_json = [json.dumps(text, ensure_ascii=False)[1:-1] for text in texts]
+            prompt = Chat(json.loads(_MARKS.sub(lambda mark: as_json[int(mark[1])], self.chat)))
+        else:
+            between = zip(self.around, [*texts, ""], strict=True)
+            prompt = Prompt("".join(part for pair in between for part in pair))
+        prompt.answer, prompt.spans = self.answer, self.spans
+        return prompt
 
 
 def open_sources(path: Path) -> object:
@@ -146,20 +200,28 @@ def read_sources(
     check_choice("segmentation", segmentation, SEGMENTATIONS)
     check_text("separator", separator)
     kind, names = "source", None
+    if getattr(sources, "index", None) is not None and hasattr(sources, "to_numpy"):  # a series
+        labels, sources = [str(label) for label in sources.index], list(sources)  # type: ignore
+        names = None if labels == [str(k) for k in range(len(labels))] else labels
     if isinstance(sources, str):
         starts = [a for a, _ in find_spans(sources, _CUTS[segmentation])] if sources.strip() else []
-        texts = [sources[a:b] for a, b in pairwise([0, *starts[1:], len(sources)]) if b]
+        texts: list[Any] = [sources[a:b] for a, b in pairwise([0, *starts[1:], len(sources)]) if b]
         kind, separator = segmentation, ""
+        if len(starts) == 1:
+            raise ValueError(
+                f"`sources` is one text, which must have at least two {segmentation}s; it has one. "
+                f"Set `segmentation` to another of {SEGMENTATIONS}, or pass a list of texts."
+            )
     elif isinstance(sources, Mapping):
         names, texts = [str(name) for name in sources], list(sources.values())
     elif isinstance(sources, Sequence):
-        texts = [_text_of(source) if isinstance(source, Mapping) else source for source in sources]
         if any(isinstance(source, Mapping) and "text" not in source for source in sources):
             kind = "turn"
+        texts = [_text_of(source) for source in sources]
     else:
         raise TypeError(
             "`sources` must be a list of texts, a dictionary from names to texts, the messages of "
-            f"a chat, a path, or one text; got {type(sources).__name__}."
+            f"a chat, documents, a path, or one text; got {type(sources).__name__}."
         )
     if not texts:
         raise ValueError("`sources` must have at least one source; it is empty.")
@@ -169,12 +231,22 @@ def read_sources(
                 f"`sources` must be texts that are not empty; source {number} is {source!r:.60}."
             )
     if names is None:
-        names = [f"{kind} {k} '{_brief(source)}'" for k, source in enumerate(texts, start=1)]
+        kinds = (
+            [kind] * len(texts) if isinstance(sources, str) else [_origin(s, kind) for s in sources]
+        )
+        names = [f"{kinds[k]} {k + 1} '{_brief(source)}'" for k, source in enumerate(texts)]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"`sources` must have different names; {twice[0]!r:.60} is there twice.")
     return Sources(names=names, texts=texts, separator=separator)
 
 
-def _text_of(source: Mapping[str, object]) -> Any:
-    """The text of an object with a "text", or of a message of a chat."""
+def _text_of(source: Any) -> Any:
+    """The text of a document, of an object with a "text", or of a message of a chat.
+
+    Documents of LangChain have a `page_content`, nodes of LlamaIndex a `text`.
+    """
+    if not isinstance(source, Mapping):
+        return getattr(source, "page_content", None) or getattr(source, "text", None) or source
     if "text" in source:
         return source["text"]
     try:
@@ -186,45 +258,162 @@ def _text_of(source: Mapping[str, object]) -> Any:
         ) from error
 
 
+def _origin(source: object, kind: str) -> str:
+    """Where a document is from, as its metadata say, or else what kind of source it is."""
+    known = getattr(source, "metadata", None)
+    found = [known[key] for key in _ORIGINS if key in known] if isinstance(known, Mapping) else []
+    return _brief(str(found[0])) if found else kind
+
+
 def _brief(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
 
 
-def check_template(prompt: object) -> None:
-    """Refuse a template that does not say where the sources are."""
-    prompt = check_text("prompt", prompt)
-    if prompt.count("{sources}") != 1:
-        raise ValueError(
-            "`prompt` must contain {sources} once, where the sources are; it contains it "
-            f"{prompt.count('{sources}')} times."
-        )
+def as_chat(prompt: Any, system: str | None) -> Any:
+    """The template as the user gave it, or the messages of a chat if a system has a message."""
+    if not isinstance(prompt, str):
+        known = isinstance(prompt, Sequence) and all(isinstance(m, Mapping) for m in prompt)
+        if not known or not all(isinstance(message.get("role"), str) for message in prompt):
+            raise TypeError(
+                '`prompt` must be a string, or a list of messages with a "role" and a "content"; '
+                f"got {prompt!r:.60}."
+            )
+    if system is None:
+        return prompt
+    first = {"role": "system", "content": check_text("system", system, empty=False)}
+    return [first, *([{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt)]
 
 
-def read_prompt(question: object, sources: Sources, *, prompt: str, score: str) -> PromptScene:
-    """The prompt that asks a question, with no parts of the answer but the whole.
+def tool_results(prompt: Any) -> dict[str, Any]:
+    """The messages with a placeholder for each result of a tool, and the results as sources."""
+    found: dict[str, str] = {}
+    messages = [dict(message) for message in prompt]
+    for message in messages:
+        if message["role"] == "tool" and isinstance(message.get("content"), str):
+            name = f"{message.get('name', 'tool')} result {len(found) + 1}"
+            found[name], message["content"] = message["content"], f"{{{name}}}"
+    return {"prompt": messages, "sources": found} if found else {}
 
-    `prompt` is the template; `score` says in words what the score is.
+
+def place_sources(
+    prompt: Any, names: Sequence[str], question: str = ""
+) -> tuple[str, str, list[str]]:
+    """The prompt as text and as JSON with marks in the places of the sources, and whose they are.
+
+    {sources} is the place of all of them; without it, each has its own by its name.
     """
-    asked = "" if question is None else question
-    asked = check_text("question", asked, empty="{question}" not in prompt)
-    if asked and "{question}" not in prompt:
+    messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
+    whole = "\n".join(part.get("text", "") for each in messages for part in _parts(each))
+    by_name = "{sources}" not in whole and any(f"{{{name}}}" in whole for name in names)
+    keys = list(names) if by_name else ["sources"]
+    placeholder = re.compile(f"{{(question|{'|'.join(map(re.escape, keys))})}}")
+    order = [key for key in placeholder.findall(whole) if key != "question"]
+    if sorted(order) != sorted(keys):
+        raise ValueError(
+            "`prompt` must contain {sources} once, where the sources are, or each of them once by "
+            f"its name in braces; it contains {{sources}} {whole.count('{sources}')} times."
+        )
+    if question and "{question}" not in whole:
         raise ValueError(
             "`prompt` must contain {question}, where the question is; it does not. Leave out the "
             "question if it is one of the sources."
         )
-    before, after = (part.replace("{question}", asked) for part in prompt.split("{sources}"))
+    values = {key: _MARK.format(k) for k, key in enumerate(order)} | {"question": question}
+
+    def fill(text: str) -> str:
+        return placeholder.sub(lambda found: values[found[1]], text)
+
+    if isinstance(prompt, str):
+        return fill(prompt), "", order
+    filled = [_fill(message, fill) for message in prompt]
+    shown = (
+        " ".join(part.get("text", f"[{part.get('type')}]") for part in _parts(message))
+        for message in filled
+    )
+    text = "\n\n".join(f"{m['role']}: {words}" for m, words in zip(filled, shown, strict=True))
+    return text, json.dumps(filled, ensure_ascii=False), order
+
+
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of the content of a message, some of which have a text."""
+    content = message.get("content")
+    return [{"text": content}] if isinstance(content, str) else list(content or ())
+
+
+def _fill(message: Mapping[str, Any], fill: Callable[[str], str]) -> dict[str, Any]:
+    """The message with its texts filled in, and everything else as it was."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": fill(content)}
+    parts = [
+        {**part, "text": fill(part["text"])} if "text" in part else part for part in content or ()
+    ]
+    return {**message, "content": parts} if parts else dict(message)
+
+
+def similar_groups(texts: Sequence[str]) -> list[int]:
+    """For each text the number of the first one of its group.
+
+    It is in the group of the first text that it nearly equals: half of the triples of words of the
+    shorter one are in the other.
+    """
+    known: list[set[tuple[str, ...]]] = []
+    found: list[int] = []
+    for source in texts:
+        words = re.findall(r"\w+", source.lower())
+        new = {tuple(words[j : j + 3]) for j in range(max(1, len(words) - 2))}
+        near = (len(new & old) >= _NEAR * min(len(new), len(old)) for old in known)
+        found.append(next(compress(found, near), len(found)))
+        known.append(new)
+    return found
+
+
+def group_sources(sources: Sources, groups: Any) -> tuple[list[str], list[int]]:
+    """The features: names of groups, and the group of each source."""
+    labels = list(sources.names)
+    if groups == "similar":
+        found = similar_groups(sources.texts)
+        more = {k: f" and {n - 1} like it" if n > 1 else "" for k, n in Counter(found).items()}
+        labels = [f"{sources.names[k]}{more[k]}" for k in found]
+    elif groups is not None:
+        if isinstance(groups, str) or len(groups) != len(labels):
+            raise ValueError(
+                '`groups` must be "similar" or one label for each source, such as its document; '
+                f"got {groups!r:.60} for {len(labels)} sources."
+            )
+        labels = [str(label) for label in groups]
+    features = list(dict.fromkeys(labels))
+    return features, [features.index(label) for label in labels]
+
+
+def read_prompt(
+    question: object, sources: Sources, *, prompt: Any, groups: object = None, **about: Any
+) -> PromptScene:
+    """The prompt that asks a question, with no parts of the answer but the whole.
+
+    `prompt` is the template; `about` are the fields of the scene about the score.
+    """
+    asked = "" if question is None else question
+    asked = check_text("question", asked, empty="{question}" not in str(prompt))
+    text, chat, order = place_sources(prompt, sources.names, asked)
+    if order != ["sources"]:  # each in its own place
+        by_name = dict(zip(sources.names, sources.texts, strict=True))
+        sources = sources._replace(names=order, texts=[by_name[name] for name in order])
+    features, owners = group_sources(sources, groups)
     return PromptScene(
-        features=sources.names,
+        features=features,
         sources=sources.texts,
+        groups=owners,
+        places=[0] * len(owners) if order == ["sources"] else list(range(len(order))),
+        around=_MARKS.split(text)[::2],
         separator=sources.separator,
-        before=before,
-        after=after,
+        chat=chat,
         question=asked,
         answer="",
         starts=[0],
         ends=[0],
-        score=score,
+        **about,
     )
 
 
@@ -237,7 +426,8 @@ def with_answer(scene: PromptScene, answer: object) -> PromptScene:
 def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[Any]]:
     """The scene with its sentences and the targets as parts of the answer, and their numbers.
 
-    A target is the number of a part, or a text in the answer; None is the answer and each sentence.
+    A target is the number of a part, a text in the answer, or its start and end; None is the answer
+    and each sentence.
     """
     sentences = find_spans(scene.answer, "sentence")
     spans = [(0, len(scene.answer)), *(sentences if len(sentences) > 1 else ())]
@@ -248,15 +438,37 @@ def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[An
     for target in targets:
         if isinstance(target, str) and target.isdecimal() and int(target) < count:
             target = int(target)  # as on the command line
-        if isinstance(target, str):
-            start = scene.answer.find(target)
-            if start < 0 or not target.strip():
-                raise ValueError(f"`target` must be a part of the answer; {target!r:.60} is not.")
-            span = start, start + len(target)
+        if isinstance(target, int):
+            if not 0 <= target < count:
+                raise ValueError(
+                    "`target` must be 0 for the whole answer, or the number of one of its "
+                    f"{len(sentences)} sentences; got {target}."
+                )
+        else:
+            span = _part_of(scene.answer, target)
             spans += [] if span in spans else [span]
             target = spans.index(span)
         found.append(target)
     return replace(scene, starts=[a for a, _ in spans], ends=[b for _, b in spans]), found
+
+
+def _part_of(answer: str, target: Any) -> tuple[int, int]:
+    """Start and end of a part of the answer, given by its text or as such a pair."""
+    if isinstance(target, str) and target.strip():
+        places = [match.span() for match in re.finditer(re.escape(target), answer)]
+        if len(places) == 1:
+            return places[0]
+        raise ValueError(
+            f"`target` must be a part of the answer; {target!r:.60} is "
+            + (f"there more than once: choose one of {places[:5]}." if places else "not.")
+        )
+    pair = isinstance(target, tuple) and len(target) == 2 and all(type(k) is int for k in target)
+    if not (pair and 0 <= target[0] < target[1] <= len(answer)):
+        raise ValueError(
+            "`target` must be the number of a sentence, a part of the answer, or its start and end "
+            f"in the {len(answer)} characters of the answer; got {target!r:.60}."
+        )
+    return target[0], target[1]
 
 
 def part_labels(scene: PromptScene) -> list[str]:
@@ -271,11 +483,19 @@ def part_labels(scene: PromptScene) -> list[str]:
 
 _FIELDS = {
     "features": NAMES,
-    "sources": list_of(text(), "p", most=1 << 16),
-    **dict.fromkeys(("separator", "before", "after", "question", "answer", "score"), text()),
+    "sources": list_of(text(), "n", most=1 << 16),
+    **dict.fromkeys(("groups", "places"), list_of(whole(0, 1 << 16), "n", most=1 << 16)),
+    "around": list_of(text(), "places", most=(1 << 16) + 1),
+    **dict.fromkeys(("separator", "chat", "question", "answer", "score", "times"), text()),
     **dict.fromkeys(("starts", "ends"), list_of(whole(0, LONGEST_TEXT), "parts", most=_MOST_PARTS)),
+    "cut": flag(),
+    "samples": whole(1),
 }
 _RULES = {
+    "groups that are its features": lambda s: {*s.groups} == {*range(s.n_features)},
+    "places between its texts": lambda s: (
+        {*s.places} == {*range(len(s.around) - 1)} and [*s.places] == sorted(s.places)
+    ),
     "parts inside the answer": lambda s: all(a <= b <= len(s.answer) for a, b in s.spans),
     "at least one part, the whole answer": lambda s: s.spans[:1] == [(0, len(s.answer))],
 }

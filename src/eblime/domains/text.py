@@ -41,8 +41,15 @@ _WORD = re.compile(
 )
 _SENTENCE = re.compile(
     "\\S.*?(?:[.!?\u2026]+[\"'\u201d\u2019)\\]]*(?=\\s|$)|[\u3002\uff01\uff1f]+[\u300d\u300f\uff09]*"
-    "|(?=\n\\s*\n)|\\Z)",
+    "|(?=\n\\s*\n|\n\\s*(?:[-*\u2022]|\\d{1,3}[.)])\\s)|\\Z)",
     re.DOTALL,
+)
+# A sentence goes on after a title, an initial or the number of a list, and after some abbreviations
+# if a small letter or a digit follows, which is the last character here.
+_GOES_ON = re.compile(
+    r"(?:(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|Mt|e\.g|i\.e|cf|vs)|(?:^|[\s(])[A-Z]|^\d{1,3})\.\s+\S"
+    r"|\b(?:[A-Z]\.[A-Z]|etc|al|approx|Inc|Ltd|Co|a\.m|p\.m)\.\s+[a-z]"
+    r"|\b(?:No|Fig|Figs|Eq|Sec|Vol|pp|p|ca)\.\s+\d)$"
 )
 _CHAR = re.compile(rf"\S[{_JOINED}]*(?:\u200d\S[{_JOINED}]*)*")
 _PATTERNS = {"word": _WORD, "sentence": _SENTENCE, "char": _CHAR}
@@ -182,6 +189,8 @@ def as_finder(tokens: Tokens) -> Callable[[str], object]:
 def find_spans(text: str, tokens: Tokens) -> list[Span]:
     """Start and end of each token, in order and without overlap; see `read_text`."""
     spans = _spans_of(text, as_finder(tokens)(text))
+    if tokens == "sentence":
+        spans = _whole_sentences(text, spans)
     if not spans:
         finder = "the function in `tokens`" if callable(tokens) else f"tokens={tokens!r}"
         raise ValueError(
@@ -189,6 +198,16 @@ def find_spans(text: str, tokens: Tokens) -> list[Span]:
             "characters."
         )
     return spans
+
+
+def _whole_sentences(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Join what abbreviations, initials and the numbers of lists have cut in two."""
+    found: list[Span] = []
+    for start, end in spans:
+        if found and _GOES_ON.search(text[found[-1][0] : start + 1]):
+            start = found.pop()[0]
+        found.append((start, end))
+    return found
 
 
 def coarser_spans(text: str, spans: Sequence[Span], most: int) -> tuple[list[Span], str]:

@@ -179,7 +179,8 @@ class Session:
         if not isinstance(masks, (int, np.integer)):
             masks = check_design_masks(masks, p)
             ends = getattr(settings.method, "ends", "unused")
-            if known == 0 and self.neighbourhood.exact and ends != "unused":
+            wanted = getattr(self.subject.scene, "asks_ends", False)
+            if known == 0 and (wanted or (self.neighbourhood.exact and ends != "unused")):
                 masks, drawn = _add_ends(masks, drawn)
         self.neighbourhood = grown = self.neighbourhood.extend(self.rng, masks)
         closeness = getattr(grown, "closeness", grown.masks)[known:]

@@ -316,7 +316,8 @@ class BaseExplainer(ABC):
 
     def source_of(self, explanation: Explanation, x: object) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""
-        return source_of(self.loop, self.subject(x), explanation)
+        subject = self.subject(self.input_again(x, explanation))
+        return source_of(self.loop, subject, explanation)
 
     def _normalise(self, **settings: object) -> None:
         """Replace settings by their normal form; only for constructors."""

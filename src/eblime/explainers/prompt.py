@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from eblime._checks import check_count
 from eblime._types import RNGLike
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.prompt import (
     PromptScene,
-    check_template,
+    as_chat,
+    group_sources,
     open_sources,
     part_labels,
+    place_sources,
     read_prompt,
     read_sources,
+    tool_results,
     with_answer,
     with_targets,
 )
 from eblime.domains.tabular.row import as_mapping
 from eblime.engine.cache import open_cache
 from eblime.engine.calls import Caller, Calls, ModelError, model_error
-from eblime.engine.explain import Source, source_of
+from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings
 from eblime.explainers.base import BaseExplainer, ExplainSettings, list_settings, spend
-from eblime.models.language import as_language_model
+from eblime.models.language import ServerModel, as_language_model, count, count_usage
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _COLUMNS = ("question", "answer", "sources")
+_RETRIES = 3  # of requests to a server, unless the user says otherwise
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -55,12 +61,15 @@ class PromptExplainer(BaseExplainer):
         `token_log_probs` and `token_spans`. Or any function that scores a list of prompts; then
         its scores are explained, and the answer is only shown.
     sources
-        Texts, in their order in the prompt; a dictionary from names to texts; the messages of a
-        chat, each with a "role" and a "content"; or one text, which `segmentation` cuts. Or the
-        path of a folder, whose .txt and .md files are the sources, of a .json or .jsonl file with a
-        list of texts or of objects with a "text", or of a file with one text.
+        Texts, in their order in the prompt; a dictionary or a pandas series from names to texts;
+        documents of LangChain or LlamaIndex; the messages of a chat, each with a "role" and a
+        "content"; or one text, which `segmentation` cuts. Or the path of a folder, whose .txt and
+        .md files are the sources, of a .json or .jsonl file with a list of texts or of objects with
+        a "text", or of a file with one text. None takes the results of tools in `prompt`.
     prompt
-        The template of the prompt, with {sources} and {question} in it.
+        The template of the prompt, with {sources} and {question} in it; or the messages of a chat,
+        which have them in their texts and are else sent as they are, with roles, images and calls
+        of tools. Instead of {sources}, the name of each source in braces may be where it belongs.
     segmentation
         How one text is cut into sources: "sentence", "paragraph" or "turn" (of a chat).
     separator
@@ -69,13 +78,22 @@ class PromptExplainer(BaseExplainer):
         The score of an answer, for a language model: "mean" is the mean log probability of its
         tokens, "total" their sum, "logit" the logit of its probability. "similarity" asks for a new
         answer and compares it with the first: the mean of token F1 and edit similarity. A function
-        (new answer, first answer) -> number compares them in another way.
+        (new answer, first answer) -> number, such as a judge, compares them in another way.
+    system
+        A message of the system before the prompt, which then is a chat.
+    samples
+        New answers to each prompt, for "similarity" or a function: a score is their mean.
+    groups
+        Sources that are left out together, as one feature: "similar" for those with nearly the same
+        text, or one label for each source, such as the name of its document.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
     Notes
     -----
-    A mask is a prompt to score. With the kernel "uniform" all sets of sources count the same.
+    A mask is a prompt to score. With the kernel "uniform" all sets of sources count the same. The
+    functions of a model and `score` may be `async def`. Requests to servers that fail are
+    sent again three times, unless `calls` says otherwise.
 
     Examples
     --------
@@ -88,30 +106,52 @@ class PromptExplainer(BaseExplainer):
     source 1 'The tower opened in 1889.'
     """
 
-    sources: Any
-    prompt: str = "{sources}\n\n{question}"
+    sources: Any = None
+    prompt: str | Sequence[Mapping[str, Any]] = "{sources}\n\n{question}"
     segmentation: str = "paragraph"
     separator: str = "\n\n"
-    score: str | Callable[[str, str], float] = "mean"
+    score: str | Callable[[str, str], Any] = "mean"
     _: KW_ONLY
+    system: str | None = None
+    samples: int = 1
+    groups: str | Sequence[str] | None = None
     n_masks: int | Literal["auto"] = 64
     kernel: str | Kernel | None = "uniform"
 
     domain = "prompt"
-    about = ("prompt", "segmentation", "score")
+    about = ("prompt", "segmentation", "score", "system", "samples", "groups")
     max_masks = 2_000  # prompts cost time or money
 
     def __post_init__(self) -> None:
-        check_template(self.prompt)
+        prompt = as_chat(self.prompt, self.system)
+        check_count("samples", self.samples)
+        if self.sources is None and not isinstance(prompt, str):
+            self._normalise(**tool_results(self.prompt))
+            prompt = as_chat(self.prompt, self.system)
         if isinstance(self.sources, os.PathLike):
             self._normalise(sources=open_sources(Path(self.sources)))
+        elif isinstance(self.sources, Iterator):
+            self._normalise(sources=list(self.sources))
         if self.sources is not None:
-            self._sources(self.sources)
+            sources = self._sources(self.sources)
+            place_sources(prompt, sources.names)
+            group_sources(sources, self.groups)
         if self._is_language or is_language_model(self.model):
             language = self.model.language if self._is_language else as_language_model(self.model)
             model = AnswerScore(language=language, score=self.score)
             model.check()
-            self._normalise(model=model, labels=["answer"])
+            chats = self.system is not None or not isinstance(self.prompt, str)
+            if chats and not getattr(language, "takes_chats", True):
+                raise ValueError("`prompt` of messages needs a tokenizer with a chat template.")
+            calls = Calls().merge(self.calls)
+            if calls.retry is None and isinstance(language, ServerModel):
+                calls = replace(calls, retry=_RETRIES)
+            self._normalise(model=model, labels=["answer"], calls=calls)
+        if self.samples > 1 and not getattr(self.model, "generates", False):
+            raise ValueError(
+                "`samples` needs a language model that writes new answers, with score='similarity' "
+                f"or a function; got score={self.score!r}."
+            )
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:
@@ -185,7 +225,15 @@ class PromptExplainer(BaseExplainer):
         explanations
             One explanation per target, by number: the whole answer, its sentences, other parts.
         """
-        return BaseExplainer.explain_targets(self, self._row(x, answer), targets, rng, **settings)
+        with count_usage() as used:
+            row = self._row(x, answer)
+            found = BaseExplainer.explain_targets(self, row, targets, rng, **settings)
+        if not used:
+            return found
+        return {
+            k: replace(e, provenance={**e.provenance, "tokens": dict(used)})
+            for k, e in found.items()
+        }
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings
@@ -193,11 +241,12 @@ class PromptExplainer(BaseExplainer):
         """Read the question and its answer, for which the model may be asked, and cut that."""
         scene = self._scene(self._row(x))
         if self._is_language and not scene.answer:
-            answer, spent = _generate(self.model, scene.text, settings.calls)
-            scene, settings = with_answer(scene, answer), spend(settings, spent)
+            answer, cut, spent = _generate(self.model, scene, settings.calls)
+            scene, settings = replace(with_answer(scene, answer), cut=cut), spend(settings, spent)
         most = settings.calls.max_calls
         if most is not None:  # the design must know how many masks can be asked
-            settings = replace(settings, n_masks=max(1, min(settings.masks_for(), most - 1)))
+            room = most // self.samples - 2  # without the prompts with all sources and with none
+            settings = replace(settings, n_masks=max(1, min(settings.masks_for(), room)))
         if self._is_language and targets != 1:  # a run explains whole answers
             scene, targets = with_targets(scene, targets)
             settings = replace(settings, labels=part_labels(scene))
@@ -205,13 +254,10 @@ class PromptExplainer(BaseExplainer):
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation of the question comes from; for `Explanation.more`."""
-        scene: Any = explanation.scene
-        if self._scene(self._row(x, scene.answer or None)).text != scene.text:
-            raise ValueError(
-                "`x` must be the explained question, and `explainer` must have the same sources; "
-                "the prompt differs from that of the explanation."
-            )
-        return source_of(self.loop, self._subject(scene), explanation)
+        found, stored = BaseExplainer.source_of(self, explanation, x), explanation.scene
+        parts = {name: getattr(stored, name) for name in ("starts", "ends")}
+        scene: Any = found.subject.scene
+        return replace(found, subject=self._subject(replace(scene, **parts)))
 
     def input_again(self, x: Any, explanation: Explanation) -> Any:
         """The question with the answer that was explained."""
@@ -242,9 +288,17 @@ class PromptExplainer(BaseExplainer):
 
     def _scene(self, row: Mapping[str, Any]) -> PromptScene:
         """The prompt and its answer, if there is one."""
-        words = getattr(self.model, "words", "")
-        sources = self._sources(row.get("sources", self.sources))
-        scene = read_prompt(row.get("question"), sources, prompt=self.prompt, score=words)
+        if row.get("sources", self.sources) is None:
+            raise ValueError("`sources` must be given, to the explainer or with the question.")
+        scene = read_prompt(
+            row.get("question"),
+            self._sources(row.get("sources", self.sources)),
+            prompt=as_chat(self.prompt, self.system),
+            groups=self.groups,
+            score=getattr(self.model, "words", ""),
+            times=getattr(self.model, "times", ""),
+            samples=self.samples,
+        )
         if "answer" in row:
             scene = with_answer(scene, row["answer"])
         _check_context(getattr(self.model, "language", None), scene)
@@ -255,27 +309,31 @@ class PromptExplainer(BaseExplainer):
         return MaskedSubject(scene=scene, exact=not getattr(self.model, "generates", False))
 
 
-def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
-    """The answer to the prompt with all sources, from the cache if it is there, and the calls."""
-    generate = getattr(model.language, "generate", None)
-    if generate is None:
+def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str, bool, int]:
+    """The answer to the prompt with all sources, whether it was cut, and the calls; cached."""
+    if not hasattr(model.language, "generate"):
         raise ValueError("`answer` must be given: the model has no method `generate`.")
-    key = prompt.encode("utf8", "surrogatepass")
+    whole = scene.prompt([True] * scene.n_features)
+    prompt = str(whole) if isinstance(whole, str) else list(whole)
+    key = json.dumps(prompt).encode()
     with open_cache(calls.cache, model) as section_of:
         section = section_of("written answers")
         if section is not None and (known := section.read_text(key)) is not None:
-            return known, 0
+            answer, cut = json.loads(known)
+            return answer, cut, 0
         try:
-            (answer,) = (caller := Caller(generate, calls)).answer([prompt], 1)
+            with count_usage() as used:
+                (answer,) = (caller := Caller(model.generate, calls)).answer([prompt], 1)
         except Exception as error:
             raise model_error(1, error) from error
+        count(**used)
         if not isinstance(answer, str) or not answer.strip():
             raise ModelError(
                 "The model's answer to the prompt with all sources is empty; give `answer`."
             )
         if section is not None:
-            section.write_text(key, answer)
-    return answer, caller.sent
+            section.write_text(key, json.dumps([answer, bool(used["cut"])]))
+    return answer, bool(used["cut"]), caller.sent
 
 
 def _check_context(language: object, scene: PromptScene) -> None:
@@ -285,10 +343,11 @@ def _check_context(language: object, scene: PromptScene) -> None:
         return
     prompt, answer = count(scene.text), count(scene.answer) if scene.answer else 0
     if prompt + answer > limit:
-        longest = max(range(scene.n_features), key=lambda j: len(scene.sources[j]))
+        texts = scene.details()["text"]
+        longest = max(range(scene.n_features), key=lambda j: len(texts[j]))
         extra = f" and the answer {answer:,}" if answer else ""
         raise ValueError(
             f"The prompt must fit into the {limit:,} tokens that the model can read; it has "
             f"{prompt:,}{extra}. The longest of its {scene.n_features} sources, "
-            f"{scene.features[longest]}, has {count(scene.sources[longest]):,}."
+            f"{scene.features[longest]}, has {count(texts[longest]):,}."
         )

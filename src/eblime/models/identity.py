@@ -15,7 +15,6 @@ from eblime.models.signal import SignalModel
 __all__ = ["fingerprint", "named"]
 
 _FUNCTIONS = ("preprocess", "reader")  # settings of eblime's own models
-_JUDGES = ("score", "embed")  # functions that compare answers
 _LEFT_OUT = ("url", "key_name", "digest", "device")  # they change no answer
 _DATA = (str, int, float, tuple, Mapping)
 
@@ -66,8 +65,8 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
         value = getattr(model, entry.name)
         if not entry.compare or entry.name in _LEFT_OUT:
             continue
-        if entry.name in _JUDGES and callable(value):
-            yield entry.name, _name_of_judge(entry.name, value)
+        if entry.name == "score" and callable(value):  # it compares answers
+            yield entry.name, _name_of_judge(value)
         elif isinstance(value, MethodType):
             yield entry.name, value.__name__
         elif _is_adapter(value):
@@ -77,12 +76,12 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
                 yield entry.name, digest_of(value)
 
 
-def _name_of_judge(setting: str, function: object) -> str:
+def _name_of_judge(function: object) -> str:
     known = getattr(function, "model_id", None)
     if isinstance(known, str) and known:
         return known
     raise TypeError(
-        f"`cache` needs a name for the function `{setting}`, because what it returns can depend on "
+        "`cache` needs a name for the function `score`, because what it returns can depend on "
         'other code: set its attribute, such as judge.model_id = "judge, 2026-11-03", and change '
         "the name when the function changes."
     )

@@ -12,10 +12,14 @@ import ipaddress
 import json
 import math
 import os
+import re
 import threading
+import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
@@ -44,7 +48,8 @@ _TOKENS_CPU = 600  # the padding of larger batches costs a CPU more than they sa
 _LOGITS = 1 << 26  # in one forward pass
 _LONGEST_ERROR = 300  # characters of a server's message
 _LONGEST_REPLY = 8_000_000  # bytes
-_LONGEST_WAIT = 600.0  # seconds for a part of a reply; `Calls(timeout=)` limits the whole of it
+_PART = 1 << 16  # bytes that are read at once
+_LONGEST_WAIT = 600.0  # seconds for a reply; `Calls(timeout=)` may allow fewer
 _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
@@ -82,6 +87,29 @@ def as_language_model(obj: object) -> Any:
         "address of a server such as 'http://localhost:8000/v1', or an object with the methods "
         f"`generate`, `token_log_probs` and `token_spans`; got {type(obj).__name__}."
     )
+
+
+_used: ContextVar[Counter[str] | None] = ContextVar("used", default=None)
+_COUNTING = threading.Lock()
+
+
+@contextmanager
+def count_usage() -> Iterator[Counter[str]]:
+    """Count the tokens that servers say they used meanwhile, and answers that were cut."""
+    token = _used.set(found := Counter[str]())
+    try:
+        yield found
+    finally:
+        _used.reset(token)
+
+
+def count(**numbers: object) -> None:
+    """Add to what is counted now, in whichever thread a model is called."""
+    found = _used.get()
+    with _COUNTING:
+        for name, number in numbers.items():
+            if found is not None and type(number) is int and number > 0:
+                found[name] += number
 
 
 def _check_generation(max_new_tokens: int, temperature: float) -> None:
@@ -137,7 +165,7 @@ class TransformersModel:
         if not getattr(self.tokenizer, "is_fast", False):
             kind = type(self.tokenizer).__name__
             raise TypeError(f"`tokenizer` must be a fast tokenizer of transformers; got {kind}.")
-        if self.chat and not getattr(self.tokenizer, "chat_template", None):
+        if self.chat and not self.takes_chats:
             raise ValueError("`chat` needs a tokenizer with a chat template; this one has none.")
 
     def __repr__(self) -> str:
@@ -162,6 +190,11 @@ class TransformersModel:
         most = getattr(self.model.config, "max_position_embeddings", None)
         known = most, getattr(self.tokenizer, "model_max_length", None)  # 1e30 if it is not known
         return min((int(n) for n in known if n is not None and 0 < n < 1e9), default=None)
+
+    @property
+    def takes_chats(self) -> bool:
+        """Whether a prompt may be the messages of a chat."""
+        return bool(getattr(self.tokenizer, "chat_template", None))
 
     def count_tokens(self, text: str) -> int:
         """Number of tokens of a text, without those of the chat template."""
@@ -200,17 +233,18 @@ class TransformersModel:
                 new = self.model.generate(tokens, attention_mask=mask, **settings)
                 for k, ids in zip(places, new[:, tokens.shape[1] :].tolist(), strict=True):
                     found[k] = self.tokenizer.decode(ids, skip_special_tokens=True)
+                    ends = {self.tokenizer.eos_token_id, settings["pad_token_id"]}
+                    count(cut=int(len(ids) == settings["max_new_tokens"] and ids[-1] not in ends))
         return found
 
     def _encode(self, text: str, *, special: bool = False) -> list[int]:
         return [int(k) for k in self.tokenizer(text, add_special_tokens=special)["input_ids"]]
 
-    def _prompt(self, prompt: str) -> list[int]:
+    def _prompt(self, prompt: Any) -> list[int]:
         """The tokens of a prompt, in the chat template if there is one."""
         tokenizer, options = self.tokenizer, {"tokenize": False, "add_generation_prompt": True}
-        if self.chat or (self.chat is None and getattr(tokenizer, "chat_template", None)):
-            message = [{"role": "user", "content": str(prompt)}]
-            return self._encode(tokenizer.apply_chat_template(message, **options))
+        if not isinstance(prompt, str) or (self.takes_chats and self.chat is not False):
+            return self._encode(tokenizer.apply_chat_template(_messages(prompt), **options))
         ids = self._encode(prompt, special=True)
         if ids and ids[-1] == tokenizer.eos_token_id and not prompt.endswith(tokenizer.eos_token):
             ids.pop()  # the answer goes on from here
@@ -267,6 +301,11 @@ class TransformersModel:
         return np.asarray(values, dtype=np.float64)
 
 
+def _messages(prompt: Any) -> list[dict[str, Any]]:
+    """A text as the message of a user; the messages of a chat as they are."""
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+
+
 class ServerError(RuntimeError):
     """A server refused, failed, or returned something else than was asked for.
 
@@ -291,7 +330,13 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 # How prompts are sent, and whether the log probabilities of an answer come back, best first. Those
 # of `prompt_logprobs` are vLLM's.
 _WAYS = (("chat", True), ("text", True), ("chat", False), ("text", False))
+_CHATS = [way for way in _WAYS if way[0] == "chat"]
 _PROBING = threading.Lock()
+_USAGE = ("prompt_tokens", "completion_tokens")
+_REFUSED = {  # field -> what a refusal says of it, and what to send instead
+    "max_tokens": (re.compile("max_completion_tokens"), "max_completion_tokens"),
+    "temperature": (re.compile("temperature.*(?:support|default|deprecated)", re.I), ""),
+}
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _AGAIN = {408, 409, 425, 429}  # and all from 500
 
@@ -361,13 +406,14 @@ class ServerModel:
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
         """The model's answers, of at most `max_new_tokens` tokens, one request each."""
-        form, _ = self._find_way()
+        form, _ = self._find_way(prompts)
         place = ("message", "content") if form == "chat" else ("text",)
         settings: dict[str, Any] = {"max_tokens": self.max_new_tokens}
         settings["temperature"] = self.temperature
         found = []
         for prompt in prompts:
-            reply = self._ask_prompt(form, str(prompt), **settings)
+            reply = self._ask_prompt(form, prompt, **settings)
+            count(cut=int(_find(reply, "choices", 0, "finish_reason") == "length"))
             text = _find(reply, "choices", 0, *place, kind=str)
             if text is None:
                 reason = _short(_find(reply, "choices", 0, "finish_reason"))
@@ -379,7 +425,7 @@ class ServerModel:
         """The log probability of each token of the answer, given each prompt."""
         if not answer.strip():
             raise ValueError("`answer` must not be empty.")
-        form, scores = self._find_way()
+        form, scores = self._find_way(prompts)
         if not scores:
             raise self._error(
                 "returns texts, but no log probabilities of a given answer: use "
@@ -387,7 +433,7 @@ class ServerModel:
             )
         found = []
         for prompt in prompts:
-            spans, values = self._score(form, str(prompt), answer)
+            spans, values = self._score(form, prompt, answer)
             if self._memory.setdefault(f"spans of {answer}", spans) != spans:
                 raise self._error(
                     "cuts the answer into other tokens if the prompt before it is another one: end "
@@ -403,26 +449,28 @@ class ServerModel:
         spans: Spans = self._memory[f"spans of {answer}"]
         return spans
 
-    def _find_way(self) -> tuple[str, bool]:
+    def _find_way(self, prompts: Sequence[Any]) -> tuple[str, bool]:
         """What the server supports, found by the first call; other threads wait for it."""
         known = self._memory
+        chats = not all(isinstance(prompt, str) for prompt in prompts)
+        way, ways = ("chat way", _CHATS) if chats else ("way", _WAYS)
         with _PROBING:
             if "model" not in known:
                 known["model"] = self.model or self._only_model()
-            for form, scores in () if "way" in known else _WAYS:
+            for form, scores in () if way in known else ways:
                 try:
                     if scores:
                         self._score(form, "Say yes.\n", "yes")
                     else:
                         self._ask_prompt(form, "Say yes.", max_tokens=1)
                 except ServerError as error:
-                    if error.status not in _UNSUPPORTED or (form, scores) == _WAYS[-1]:
+                    if error.status not in _UNSUPPORTED or (form, scores) == ways[-1]:
                         raise
                 else:
-                    known["way"] = form, scores
+                    known[way] = form, scores
                     break
-        way: tuple[str, bool] = known["way"]
-        return way
+        found: tuple[str, bool] = known[way]
+        return found
 
     def _only_model(self) -> str:
         entries = _find(self._ask("/models"), "data", kind=list) or []
@@ -435,7 +483,7 @@ class ServerModel:
             )
         return names[0]
 
-    def _score(self, form: str, prompt: str, answer: str) -> tuple[Spans, FloatArray]:
+    def _score(self, form: str, prompt: Any, answer: str) -> tuple[Spans, FloatArray]:
         reply = self._ask_prompt(form, prompt, answer, max_tokens=1, prompt_logprobs=0)
         entries = [
             next(iter(entry.values()), None) if isinstance(entry, dict) else None
@@ -456,14 +504,14 @@ class ServerModel:
                 )
         return spans, np.minimum(np.array(logs, dtype=np.float64), 0.0)
 
-    def _ask_prompt(self, form: str, prompt: str, answer: str = "", **settings: object) -> Any:
+    def _ask_prompt(self, form: str, prompt: Any, answer: str = "", **settings: object) -> Any:
         """The reply to a prompt, and the beginning of an answer to it, with one choice."""
         body: dict[str, Any] = {"temperature": 0.0, **settings}
         path = "/chat/completions" if form == "chat" else "/completions"
         if form == "text":
             body["prompt"] = prompt + answer
         else:
-            body["messages"] = [{"role": "user", "content": prompt}]
+            body["messages"] = _messages(prompt)
         if form == "chat" and answer:
             body["messages"].append({"role": "assistant", "content": answer})
             body |= {"add_generation_prompt": False, "continue_final_message": True}
@@ -475,16 +523,37 @@ class ServerModel:
         return reply
 
     def _ask(self, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """Send one request, and return what the reply has."""
-        data = None
-        if body is not None:
-            fields = {"model": self._memory.get("model"), **body, **(self.options or {})}
-            fields = {name: value for name, value in fields.items() if value is not None}
-            data = json.dumps(fields).encode()
-        found = self._fetch(path, data)
+        """Send one request, and return what the reply has.
+
+        A server may want another name for `max_tokens`, or no `temperature`: if it says so, the
+        request is sent again without them, and so are all that follow.
+        """
+        found = self._fetch(path, self._data(body))
+        while isinstance(found, ServerError) and self._adapts(found, body):
+            found = self._fetch(path, self._data(body))
         if isinstance(found, ServerError):  # raised here, where no frame of a traceback has the key
             raise found
+        count(**{name: _find(found, "usage", name) for name in _USAGE})
         return found
+
+    def _data(self, body: Mapping[str, object] | None) -> bytes | None:
+        if body is None:
+            return None
+        names = self._memory.get("names", {})
+        sent = {names.get(name, name): value for name, value in body.items()}
+        fields = {"model": self._memory.get("model"), **sent, **(self.options or {})}
+        fields.pop("", None)
+        return json.dumps({k: value for k, value in fields.items() if value is not None}).encode()
+
+    def _adapts(self, error: ServerError, body: Mapping[str, object] | None) -> bool:
+        """Learn from a refusal which field to send by another name, or not at all."""
+        names = self._memory.setdefault("names", {})
+        for name, (said, other) in _REFUSED.items():
+            sent = name not in names and name in (body or {})
+            if sent and error.status in (400, 422) and said.search(str(error)):
+                names[name] = other
+                return True
+        return False
 
     def _error(self, words: str, *, retry_after: float = math.inf, status: int = 0) -> ServerError:
         message = f"The server at {self.url} {words}."
@@ -565,8 +634,12 @@ def _exchange(request: urllib.request.Request) -> tuple[int, str, str | None, by
         reply = _OPENER.open(request, timeout=_LONGEST_WAIT)
     except HTTPError as error:  # which is a reply, too
         reply = error
+    pause, raw, end = reply.headers.get("Retry-After"), b"", time.monotonic() + _LONGEST_WAIT
     with reply:
-        pause, raw = reply.headers.get("Retry-After"), reply.read(_LONGEST_REPLY + 1)
+        while len(raw) <= _LONGEST_REPLY and (part := reply.read1(_PART)):
+            raw += part
+            if time.monotonic() > end:
+                raise TimeoutError(f"the reply took longer than {_LONGEST_WAIT:g} seconds")
     return reply.status, str(reply.reason), pause, raw
 
 

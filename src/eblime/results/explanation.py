@@ -33,7 +33,7 @@ from eblime.results.indices import (
     posteriors_by_width,
 )
 from eblime.results.notes import footer
-from eblime.results.prediction import Prediction, asked, predict
+from eblime.results.prediction import Grounded, Prediction, asked, grounded, predict
 from eblime.results.reasons import Reason, find_reasons
 
 if TYPE_CHECKING:
@@ -147,6 +147,16 @@ class Explanation:
         about: Any = self.provenance.get("input")
         logit = isinstance(about, Mapping) and about.get("link") == "logit"
         return "log-odds" if logit else ""
+
+    @property
+    def grounded(self) -> Grounded:
+        """The score of a prompt with all sources, and with none: how much rests on all together.
+
+        As a number it is the difference; as text, a sentence.
+        """
+        if (found := grounded(self)) is None:
+            raise AttributeError("`grounded` needs a prompt whose score without sources is known.")
+        return found
 
     @property
     def estimand(self) -> str:

@@ -5,7 +5,7 @@ The page, the notebook and the terminal show the same sentences.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.posterior import Posterior
 from eblime.results.indices import by_quadrature
+from eblime.results.prediction import grounded
 
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
@@ -107,7 +108,7 @@ def is_poor_fit(explanation: Explanation) -> bool:
 def notes(explanation: Explanation) -> list[str]:
     """What a reader should know before relying on the numbers; a poor fit comes first."""
     post = explanation.posterior
-    found = []
+    found = _source_notes(explanation) if explanation.scene.domain == "prompt" else []
     if post.constant:
         found.append(
             "The model returned the same score for every mask: no feature has an effect here, and "
@@ -156,6 +157,24 @@ def notes(explanation: Explanation) -> list[str]:
     return found
 
 
+def _source_notes(explanation: Explanation) -> list[str]:
+    """Notes about a prompt: all sources together, a cut answer, and sources that are copies."""
+    scene: Any = explanation.scene
+    known = grounded(explanation)
+    found = [] if known is None else [str(known)]
+    found += ["The answer ended at the model's limit of tokens."] if scene.cut else []
+    for group in scene.copies():
+        named = [printable(scene.features[j]) for j in group[:_NAMED]]
+        named += [f"{len(group) - _NAMED} more"] if len(group) > _NAMED else []
+        total = explanation.posterior.mean[group].sum()
+        found.append(
+            f"The texts of {', '.join(named[:-1])} and {named[-1]} are nearly equal: they share "
+            f"{total:.3g} of importance, and each alone may look unimportant. "
+            '`groups="similar"` explains them as one source.'
+        )
+    return found
+
+
 def _fit_notes(explanation: Explanation) -> list[str]:
     """Notes about R^2 and its cause: the method's prior, few masks, or the model."""
     post = explanation.posterior
@@ -186,6 +205,8 @@ def _fit_notes(explanation: Explanation) -> list[str]:
             f"It follows its own {post.n_masks} masks (in-sample R² {post.r2:.2f}), which are few "
             f"for {explanation.answers.n_varying} features: more masks or fewer features will help."
         )
+    elif explanation.scene.domain == "prompt":
+        reason = "Sources act together: see `interactions()`."
     elif r2 < _POOR:
         reason = "Coarser or other features, or a narrower kernel, may describe the model better."
     else:

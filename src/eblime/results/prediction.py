@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eblime.results.explanation import Explanation
+
+_LARGEST_EXPONENT = 20  # of a factor that is written out
 
 
 class Prediction(NamedTuple):
@@ -101,3 +104,35 @@ def check_shown(masks: ArrayLike, p: int) -> FloatArray:
             f"shape {np.shape(masks)}."
         )
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounded:
+    """What the sources of an answer do together, as measured: a number, and a sentence as text."""
+
+    score: float  # with all sources
+    without: float  # and with none
+    times: str  # what is {} times as probable if the score is higher; empty for other scores
+
+    def __float__(self) -> float:
+        """The difference, in the unit of the score."""
+        return self.score - self.without
+
+    def __str__(self) -> str:
+        """A sentence with both scores."""
+        more = float(self)
+        said = f"The score is {self.score:.3g} with all sources and {self.without:.3g} with none"
+        if not self.times or abs(more) > _LARGEST_EXPONENT:
+            return f"{said}: {more:+.3g} by all of them together."
+        factor = f"exp({more:.2g}) = {np.exp(more):.2g}"
+        return f"{said}: {self.times.replace('{}', factor)} with the sources."
+
+
+def grounded(explanation: Explanation) -> Grounded | None:
+    """The score of a prompt with all sources beside that with none; None where it is not known."""
+    scene, none = explanation.scene, ~explanation.masks.any(axis=1)
+    if scene.domain != "prompt" or not none.any():
+        return None
+    without = float(explanation.scores[none].mean())
+    times: str = getattr(scene, "times", "")
+    return Grounded(score=explanation.prediction, without=without, times=times)
