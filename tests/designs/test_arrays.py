@@ -130,7 +130,7 @@ def test_rounds_are_blocks_in_their_order(rng):
     assert rounds == [32, 48, 64, 96, 128]
     assert strength(answers.masks[:64]) == 3
     assert first_look("orthogonal", 20) == 64
-    assert first_look("orthogonal", 40) is first_look("paired", 20) is None
+    assert first_look("orthogonal", 40) is first_look("leverage", 20) is None
 
 
 @pytest.mark.parametrize("flat", [True, False])
