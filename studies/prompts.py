@@ -40,8 +40,9 @@ from sklearn.preprocessing import StandardScaler
 import eblime
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Proposal
-from eblime.designs import bernoulli, exhaustive, orthogonal, paired
+from eblime.designs import bernoulli, exhaustive, orthogonal
 from studies.data.stored import answers_file
+from studies.pairs import paired
 from studies.runner import positive
 from studies.tables import frame_table
 
