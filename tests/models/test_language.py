@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.models.language import TransformersModel, as_language_model
+from eblime.models.language import TransformersModel, as_language_model, count_usage
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -224,3 +224,26 @@ def test_the_installation_is_named_where_it_is_missing(monkeypatch, tmp_path):
 
     with pytest.raises(ImportError, match=r"pip install 'eblime\[llm\]'"):
         as_language_model(tmp_path)
+
+
+def test_messages_go_through_the_chat_template():
+    """With their roles; a tokenizer without a template is refused before a call."""
+    chat = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "When?"}]
+    network, tokenizer = make_network(), make_tokenizer(TEMPLATE)
+    model = TransformersModel(network, tokenizer, max_new_tokens=5)
+    (found,) = model.token_log_probs([chat], ANSWER)
+    ids = tokenizer("<system> Answer.<end><user> When?<end><assistant> ")["input_ids"]
+    wanted = tokenizer(ANSWER)["input_ids"]
+
+    np.testing.assert_allclose(found, slow_log_probs(network, ids, wanted), atol=2e-5)
+    with pytest.raises(ValueError, match="needs a tokenizer with a chat template"):
+        eblime.PromptExplainer((network, make_tokenizer()), ["a", "b"], system="Answer.")
+
+
+def test_an_answer_that_ends_at_the_limit_is_counted():
+    """Unless its last token is that of the end."""
+    with count_usage() as used:
+        found = TransformersModel(make_network(), make_tokenizer(), max_new_tokens=2).generate("ab")
+
+    assert len(found) == 2
+    assert used["cut"] == 2

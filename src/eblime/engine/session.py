@@ -191,8 +191,8 @@ class Session:
         if counting < p and isinstance(self.design, OneShot):
             warn_user(
                 f"There are more features ({p}) than masks that count ({counting}): expect wide "
-                "intervals. Ask for more masks, cut the input into fewer features, or use a wider "
-                "kernel."
+                "intervals. Ask for more masks, cut the input into fewer features"
+                + (", or use a wider kernel." if settings.kernel != "uniform" else ".")
             )
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
             if not settings.may_ask_all(p):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypedDict, TypeVar
 
 from eblime import registry
@@ -20,6 +22,7 @@ from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, check_masks, method_for, stop_settings
 from eblime.engine.targets import Labels
 from eblime.models.adapt import as_model
+from eblime.models.asynchronous import in_thread
 from eblime.models.sklearn import output_names
 from eblime.protocols import Kernel, Method, Stop, Subject
 from eblime.results.explanation import Explanation
@@ -220,6 +223,10 @@ class BaseExplainer(ABC):
         """
         targets: Targets = 1 if target is None else [target]
         return next(iter(self.explain_targets(x, targets, rng, **settings).values()))
+
+    async def aexplain(self, *args: Any, **settings: Any) -> Explanation:
+        """`explain` in a thread, so that other tasks of the event loop go on meanwhile."""
+        return await asyncio.wrap_future(in_thread(partial(self.explain, *args, **settings)))
 
     @list_settings
     def explain_targets(
