@@ -227,7 +227,7 @@ def test_the_installation_is_named_where_it_is_missing(monkeypatch, tmp_path):
 
 
 def test_messages_go_through_the_chat_template():
-    """With their roles; a tokenizer without a template is refused before a call."""
+    """With their roles; a tokenizer without a template is refused."""
     chat = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "When?"}]
     network, tokenizer = make_network(), make_tokenizer(TEMPLATE)
     model = TransformersModel(network, tokenizer, max_new_tokens=5)
@@ -236,8 +236,9 @@ def test_messages_go_through_the_chat_template():
     wanted = tokenizer(ANSWER)["input_ids"]
 
     np.testing.assert_allclose(found, slow_log_probs(network, ids, wanted), atol=2e-5)
-    with pytest.raises(ValueError, match="needs a tokenizer with a chat template"):
-        eblime.PromptExplainer((network, make_tokenizer()), ["a", "b"], system="Answer.")
+    explainer = eblime.PromptExplainer((network, make_tokenizer()), ["a", "b"], system="Answer.")
+    with pytest.raises(eblime.ModelError, match="chat_template is not set"):
+        explainer.explain("When?")
 
 
 def test_an_answer_that_ends_at_the_limit_is_counted():

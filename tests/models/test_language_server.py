@@ -22,6 +22,7 @@ from commands import run_command
 
 import eblime
 from eblime.engine.calls import Caller
+from eblime.explainers import prompt
 from eblime.models import language
 from eblime.models.language import ServerError, ServerModel, as_language_model
 
@@ -840,7 +841,7 @@ def test_tokens_are_counted_with_probes_and_several_at_once(serve):
         "cut": 1,
     }
     assert [e.provenance["tokens"]["prompt_tokens"] for e in found] == [80, 80]
-    assert "100 tokens read and 10 written" in first.to_html()
+    assert "prompt_tokens 100, cut 1, completion_tokens 10" in first.to_html()
 
 
 def test_a_redirect_to_another_host_is_not_followed(serve, monkeypatch):
@@ -858,13 +859,15 @@ def test_a_redirect_to_another_host_is_not_followed(serve, monkeypatch):
     assert not other.keys
 
 
-def test_a_reply_in_drops_ends_without_a_timeout_too(serve, monkeypatch):
-    """There is a longest time for the whole of it, not only for each part."""
-    monkeypatch.setattr(language, "_LONGEST_WAIT", 0.5)
-    model = ServerModel(serve(failures={1: drip}).url, "tiny")
+def test_a_request_has_a_longest_time_without_settings(serve, monkeypatch):
+    """For the whole of a reply that comes in drops, headers included."""
+    monkeypatch.setattr(prompt, "_TIMEOUT", 0.5)
+    service = serve(failures=dict.fromkeys(range(1, 99), drip_headers))
+    calls = eblime.Calls(retry=0)
+    explainer = eblime.PromptExplainer(f"{service.url}#tiny", NOTES[:3], calls=calls)
 
-    with pytest.raises(ServerError, match=r"did not answer: the reply took longer than 0\.5 s"):
-        model.generate(["Hi"])
+    with pytest.raises(eblime.ModelError, match=r"no answer within the timeout of 0\.5 s"):
+        explainer.explain("When?")
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from pathlib import Path
@@ -29,7 +29,6 @@ _CUTS: Mapping[str, Tokens] = {
 SEGMENTATIONS = tuple(_CUTS)
 _SHOWN = 48  # characters of a source in its name, and of a part of the answer in its label
 _MOST_PARTS = 4096
-_ORIGINS = ("source", "file_name", "title")  # in the metadata of a document
 _ENDINGS = (".txt", ".md")  # of the files of a folder of sources
 _MARK, _MARKS = "\ue000{}\ue001", re.compile("\ue000(\\d+)\ue001")  # places of the sources
 _MOST_COMPARED = 500  # features whose texts are compared with each other
@@ -65,32 +64,26 @@ class PromptScene:
     features: Sequence[str]  # names of the sources, or of groups of them
     sources: Sequence[str]  # texts of all sources, in their order
     groups: Sequence[int]  # the feature of each source
-    places: Sequence[int]  # where each source is: between two texts of `around`
     around: Sequence[str]  # text before the sources, between their places, and after them
-    separator: str  # between two sources in the same place
-    chat: str  # the messages as JSON with marks where the sources are; empty for a text
+    separator: str  # between two sources, if all have the same place
+    template: str  # the text or the messages of a chat, as JSON with marks in these places
     question: str
     answer: str  # empty where the model is a function that does not need one
     starts: Sequence[int]  # of the parts of the answer, the first of which is the whole
     ends: Sequence[int]
     score: str  # what the score of a mask is, in words
     times: str  # what is {} times as probable if the score is higher; empty for other scores
+    cost: int  # model calls for one mask
     cut: bool = False  # whether the model's answer ended at its limit
-    samples: int = 1  # answers to each prompt
 
     domain = "prompt"
     sizes = (1, 4, 16, 64)  # batch sizes worth trying, increasing
-    asks_ends = True  # the score without any source is worth a call
+    by_masks = True  # a mask decides the prompt, if not the answer; both ends are asked
 
     @property
     def n_features(self) -> int:
         """Number of features, p."""
         return len(self.features)
-
-    @property
-    def cost(self) -> int:
-        """Model calls for one mask."""
-        return self.samples
 
     @property
     def text(self) -> str:
@@ -105,12 +98,11 @@ class PromptScene:
     @property
     def pieces(self) -> list[str]:
         """The prompt cut into sources and what is between them, as of a text."""
-        found, last = [], -1
-        for source, place in zip(self.sources, self.places, strict=True):
-            between = "".join(self.around[last + 1 : place + 1])
-            found += [self.separator if place == last else between, source]
-            last = place
-        return [*found, "".join(self.around[last + 1 :])]
+        between = self.around[1:-1] or [self.separator] * (len(self.sources) - 1)
+        found = [self.around[0]]
+        for source, after in zip(self.sources, [*between, self.around[-1]], strict=True):
+            found += [source, after]
+        return found
 
     @property
     def owners(self) -> list[int]:
@@ -126,34 +118,36 @@ class PromptScene:
 
     def copies(self) -> list[list[int]]:
         """Groups of features whose texts are nearly equal."""
-        texts = self.details()["text"] if self.n_features <= _MOST_COMPARED else []
-        first = similar_groups(texts)
-        groups = [[j for j, k in enumerate(first) if k == start] for start in dict.fromkeys(first)]
+        first = similar_groups(self.details()["text"][:_MOST_COMPARED])
+        groups = [np.flatnonzero(np.equal(first, k)).tolist() for k in dict.fromkeys(first)]
         return [group for group in groups if len(group) > 1]
 
     def inputs(self, masks: FloatArray) -> Any:
         """One prompt per mask: the shown sources in their order, without the hidden ones."""
         prompts = [self.prompt(shown) for shown in (masks > 0.5).tolist()]
-        if self.samples == 1:
+        if self.cost == 1:
             return prompts
-        sizes = np.full(len(prompts), self.samples)
-        return MeanBatch(inputs=[p for p in prompts for _ in range(self.samples)], sizes=sizes)
+        sizes = np.full(len(prompts), self.cost)
+        return MeanBatch(inputs=[p for p in prompts for _ in range(self.cost)], sizes=sizes)
 
     def prompt(self, shown: Sequence[bool]) -> Prompt | Chat:
         """The prompt with the features that are shown."""
-        found: list[list[str]] = [[] for _ in self.around[1:]]
-        for source, group, place in zip(self.sources, self.groups, self.places, strict=True):
-            found[place] += [source] if shown[group] else []
-        texts = [self.separator.join(some) for some in found]
-        prompt: Prompt | Chat
-        if self.chat:
-            as_json = [json.dumps(text, ensure_ascii=False)[1:-1] for text in texts]
-            prompt = Chat(json.loads(_MARKS.sub(lambda mark: as_json[int(mark[1])], self.chat)))
-        else:
-            between = zip(self.around, [*texts, ""], strict=True)
-            prompt = Prompt("".join(part for pair in between for part in pair))
+        kept = [
+            _escaped(source) if shown[group] else None
+            for source, group in zip(self.sources, self.groups, strict=True)
+        ]
+        texts: list[Any] = kept
+        if len(self.around) == 2:
+            texts = [_escaped(self.separator).join(text for text in kept if text is not None)]
+        filled = json.loads(_MARKS.sub(lambda mark: texts[int(mark[1])] or "", self.template))
+        prompt = Prompt(filled) if isinstance(filled, str) else Chat(filled)
         prompt.answer, prompt.spans = self.answer, self.spans
         return prompt
+
+
+def _escaped(text: str) -> str:
+    """A text as it is inside a string of JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def open_sources(path: Path) -> object:
@@ -182,11 +176,10 @@ def open_sources(path: Path) -> object:
         except ValueError as error:
             where = f"{str(path)!r}, line {number}," if suffix == ".jsonl" else repr(str(path))
             raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
-    if suffix == ".jsonl":
-        return values
-    if not values or not isinstance(values[0], (list, dict)):
+    found = values if suffix == ".jsonl" or not values else values[0]
+    if not isinstance(found, (list, dict)) or not values:
         raise ValueError(f"`sources`: {str(path)!r} must hold a list, or an object of texts.")
-    return values[0]
+    return found
 
 
 def read_sources(
@@ -200,9 +193,6 @@ def read_sources(
     check_choice("segmentation", segmentation, SEGMENTATIONS)
     check_text("separator", separator)
     kind, names = "source", None
-    if getattr(sources, "index", None) is not None and hasattr(sources, "to_numpy"):  # a series
-        labels, sources = [str(label) for label in sources.index], list(sources)  # type: ignore
-        names = None if labels == [str(k) for k in range(len(labels))] else labels
     if isinstance(sources, str):
         starts = [a for a, _ in find_spans(sources, _CUTS[segmentation])] if sources.strip() else []
         texts: list[Any] = [sources[a:b] for a, b in pairwise([0, *starts[1:], len(sources)]) if b]
@@ -214,10 +204,10 @@ def read_sources(
             )
     elif isinstance(sources, Mapping):
         names, texts = [str(name) for name in sources], list(sources.values())
-    elif isinstance(sources, Sequence):
+    elif isinstance(sources, Iterable):
+        texts = [_text_of(source) for source in sources]
         if any(isinstance(source, Mapping) and "text" not in source for source in sources):
             kind = "turn"
-        texts = [_text_of(source) for source in sources]
     else:
         raise TypeError(
             "`sources` must be a list of texts, a dictionary from names to texts, the messages of "
@@ -228,13 +218,11 @@ def read_sources(
     for number, source in enumerate(texts, start=1):
         if not (isinstance(source, str) and source.strip()):
             raise (ValueError if isinstance(source, str) else TypeError)(
-                f"`sources` must be texts that are not empty; source {number} is {source!r:.60}."
+                '`sources` must be texts, objects with a "text", or messages with a "role" and a '
+                f'"content", that are not empty; source {number} is {source!r:.60}.'
             )
     if names is None:
-        kinds = (
-            [kind] * len(texts) if isinstance(sources, str) else [_origin(s, kind) for s in sources]
-        )
-        names = [f"{kinds[k]} {k + 1} '{_brief(source)}'" for k, source in enumerate(texts)]
+        names = [f"{kind} {k} '{_brief(source)}'" for k, source in enumerate(texts, start=1)]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise ValueError(f"`sources` must have different names; {twice[0]!r:.60} is there twice.")
     return Sources(names=names, texts=texts, separator=separator)
@@ -246,23 +234,9 @@ def _text_of(source: Any) -> Any:
     Documents of LangChain have a `page_content`, nodes of LlamaIndex a `text`.
     """
     if not isinstance(source, Mapping):
-        return getattr(source, "page_content", None) or getattr(source, "text", None) or source
-    if "text" in source:
-        return source["text"]
-    try:
-        return f"{source['role']}: {source['content']}"
-    except KeyError as error:
-        raise ValueError(
-            '`sources` must be texts, objects with a "text", or messages with a "role" and a '
-            f'"content"; got {source!r:.60}.'
-        ) from error
-
-
-def _origin(source: object, kind: str) -> str:
-    """Where a document is from, as its metadata say, or else what kind of source it is."""
-    known = getattr(source, "metadata", None)
-    found = [known[key] for key in _ORIGINS if key in known] if isinstance(known, Mapping) else []
-    return _brief(str(found[0])) if found else kind
+        return getattr(source, "page_content", None) or getattr(source, "text", source)
+    is_turn = "text" not in source and "role" in source and "content" in source
+    return f"{source['role']}: {source['content']}" if is_turn else source.get("text", source)
 
 
 def _brief(text: str) -> str:
@@ -272,13 +246,12 @@ def _brief(text: str) -> str:
 
 def as_chat(prompt: Any, system: str | None) -> Any:
     """The template as the user gave it, or the messages of a chat if a system has a message."""
-    if not isinstance(prompt, str):
-        known = isinstance(prompt, Sequence) and all(isinstance(m, Mapping) for m in prompt)
-        if not known or not all(isinstance(message.get("role"), str) for message in prompt):
-            raise TypeError(
-                '`prompt` must be a string, or a list of messages with a "role" and a "content"; '
-                f"got {prompt!r:.60}."
-            )
+    messages = [] if isinstance(prompt, str) else prompt
+    known = isinstance(messages, Sequence) and all(isinstance(m, Mapping) for m in messages)
+    if not known or not all("role" in message for message in messages):
+        raise TypeError(
+            f'`prompt` must be a string, or messages with a "role"; got {type(prompt).__name__}.'
+        )
     if system is None:
         return prompt
     first = {"role": "system", "content": check_text("system", system, empty=False)}
@@ -325,13 +298,13 @@ def place_sources(
         return placeholder.sub(lambda found: values[found[1]], text)
 
     if isinstance(prompt, str):
-        return fill(prompt), "", order
+        filled: Any = fill(prompt)
+        return filled, json.dumps(filled, ensure_ascii=False), order
     filled = [_fill(message, fill) for message in prompt]
-    shown = (
-        " ".join(part.get("text", f"[{part.get('type')}]") for part in _parts(message))
-        for message in filled
+    text = "\n\n".join(
+        " ".join([f"{m['role']}:", *(p.get("text", f"[{p.get('type')}]") for p in _parts(m))])
+        for m in filled
     )
-    text = "\n\n".join(f"{m['role']}: {words}" for m, words in zip(filled, shown, strict=True))
     return text, json.dumps(filled, ensure_ascii=False), order
 
 
@@ -343,12 +316,11 @@ def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _fill(message: Mapping[str, Any], fill: Callable[[str], str]) -> dict[str, Any]:
     """The message with its texts filled in, and everything else as it was."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return {**message, "content": fill(content)}
     parts = [
-        {**part, "text": fill(part["text"])} if "text" in part else part for part in content or ()
+        {**part, "text": fill(part["text"])} if "text" in part else part for part in _parts(message)
     ]
+    if isinstance(message.get("content"), str):
+        return {**message, "content": parts[0]["text"]}
     return {**message, "content": parts} if parts else dict(message)
 
 
@@ -396,7 +368,7 @@ def read_prompt(
     """
     asked = "" if question is None else question
     asked = check_text("question", asked, empty="{question}" not in str(prompt))
-    text, chat, order = place_sources(prompt, sources.names, asked)
+    text, template, order = place_sources(prompt, sources.names, asked)
     if order != ["sources"]:  # each in its own place
         by_name = dict(zip(sources.names, sources.texts, strict=True))
         sources = sources._replace(names=order, texts=[by_name[name] for name in order])
@@ -405,10 +377,9 @@ def read_prompt(
         features=features,
         sources=sources.texts,
         groups=owners,
-        places=[0] * len(owners) if order == ["sources"] else list(range(len(order))),
         around=_MARKS.split(text)[::2],
         separator=sources.separator,
-        chat=chat,
+        template=template,
         question=asked,
         answer="",
         starts=[0],
@@ -423,8 +394,8 @@ def with_answer(scene: PromptScene, answer: object) -> PromptScene:
     return replace(scene, answer=answer, starts=[0], ends=[len(answer)])
 
 
-def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[Any]]:
-    """The scene with its sentences and the targets as parts of the answer, and their numbers.
+def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[Any], list[str]]:
+    """The scene with parts of its answer: the numbers of the targets, and a label of each part.
 
     A target is the number of a part, a text in the answer, or its start and end; None is the answer
     and each sentence.
@@ -449,7 +420,12 @@ def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[An
             spans += [] if span in spans else [span]
             target = spans.index(span)
         found.append(target)
-    return replace(scene, starts=[a for a, _ in spans], ends=[b for _, b in spans]), found
+    starts, ends = map(list, zip(*spans, strict=True))
+    kinds = ["answer", *(f"sentence {k}" for k in range(1, count)), *["part"] * len(spans)]
+    labels = [
+        f"{kind} '{_brief(scene.answer[a:b])}'" for kind, (a, b) in zip(kinds, spans, strict=False)
+    ]
+    return replace(scene, starts=starts, ends=ends), found, labels
 
 
 def _part_of(answer: str, target: Any) -> tuple[int, int]:
@@ -471,31 +447,19 @@ def _part_of(answer: str, target: Any) -> tuple[int, int]:
     return target[0], target[1]
 
 
-def part_labels(scene: PromptScene) -> list[str]:
-    """Names of the parts of the answer."""
-    sentences = find_spans(scene.answer, "sentence")
-    labels = []
-    for k, (start, end) in enumerate(scene.spans):
-        kind = f"sentence {k}" if k <= len(sentences) > 1 else "part"
-        labels.append(f"{kind if k else 'answer'} '{_brief(scene.answer[start:end])}'")
-    return labels
-
-
 _FIELDS = {
     "features": NAMES,
     "sources": list_of(text(), "n", most=1 << 16),
-    **dict.fromkeys(("groups", "places"), list_of(whole(0, 1 << 16), "n", most=1 << 16)),
+    "groups": list_of(whole(0, 1 << 16), "n", most=1 << 16),
     "around": list_of(text(), "places", most=(1 << 16) + 1),
-    **dict.fromkeys(("separator", "chat", "question", "answer", "score", "times"), text()),
+    **dict.fromkeys(("separator", "template", "question", "answer", "score", "times"), text()),
     **dict.fromkeys(("starts", "ends"), list_of(whole(0, LONGEST_TEXT), "parts", most=_MOST_PARTS)),
     "cut": flag(),
-    "samples": whole(1),
+    "cost": whole(1),
 }
 _RULES = {
     "groups that are its features": lambda s: {*s.groups} == {*range(s.n_features)},
-    "places between its texts": lambda s: (
-        {*s.places} == {*range(len(s.around) - 1)} and [*s.places] == sorted(s.places)
-    ),
+    "one place, or one for each source": lambda s: len(s.around) in (2, len(s.sources) + 1),
     "parts inside the answer": lambda s: all(a <= b <= len(s.answer) for a, b in s.spans),
     "at least one part, the whole answer": lambda s: s.spans[:1] == [(0, len(s.answer))],
 }

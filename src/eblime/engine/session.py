@@ -74,12 +74,13 @@ class Session:
         near = subject.neighbourhood(generator)
         settings = settings.for_input(subject.scene, exact=near.exact)
         p = subject.scene.n_features
+        decided = near.exact or getattr(subject.scene, "by_masks", False)
         make = partial(in_rounds, generator) if settings.may_end_early else as_design
         design = make(
             settings.design,
             settings.max_masks,
             p,
-            exact=near.exact and settings.may_ask_all(p),
+            exact=decided and settings.may_ask_all(p),
             method=settings.method,
             kernel=settings.kernel,
         )
@@ -179,7 +180,7 @@ class Session:
         if not isinstance(masks, (int, np.integer)):
             masks = check_design_masks(masks, p)
             ends = getattr(settings.method, "ends", "unused")
-            wanted = getattr(self.subject.scene, "asks_ends", False)
+            wanted = getattr(self.subject.scene, "by_masks", False)
             if known == 0 and (wanted or (self.neighbourhood.exact and ends != "unused")):
                 masks, drawn = _add_ends(masks, drawn)
         self.neighbourhood = grown = self.neighbourhood.extend(self.rng, masks)

@@ -19,7 +19,6 @@ from eblime.domains.prompt import (
     as_chat,
     group_sources,
     open_sources,
-    part_labels,
     place_sources,
     read_prompt,
     read_sources,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _COLUMNS = ("question", "answer", "sources")
-_RETRIES = 3  # of requests to a server, unless the user says otherwise
+_RETRIES, _TIMEOUT = 3, 600.0  # of requests to a server, unless the user says otherwise
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,7 +81,8 @@ class PromptExplainer(BaseExplainer):
     system
         A message of the system before the prompt, which then is a chat.
     samples
-        New answers to each prompt, for "similarity" or a function: a score is their mean.
+        How often each prompt is scored, for answers or scores that vary by chance: a score is the
+        mean, and each of them a call.
     groups
         Sources that are left out together, as one feature: "similar" for those with nearly the same
         text, or one label for each source, such as the name of its document.
@@ -92,8 +92,8 @@ class PromptExplainer(BaseExplainer):
     Notes
     -----
     A mask is a prompt to score. With the kernel "uniform" all sets of sources count the same. The
-    functions of a model and `score` may be `async def`. Requests to servers that fail are
-    sent again three times, unless `calls` says otherwise.
+    functions of a model and `score` may be `async def`. Requests to servers that fail or
+    take more than ten minutes are sent again three times, unless `calls` says otherwise.
 
     Examples
     --------
@@ -140,18 +140,11 @@ class PromptExplainer(BaseExplainer):
             language = self.model.language if self._is_language else as_language_model(self.model)
             model = AnswerScore(language=language, score=self.score)
             model.check()
-            chats = self.system is not None or not isinstance(self.prompt, str)
-            if chats and not getattr(language, "takes_chats", True):
-                raise ValueError("`prompt` of messages needs a tokenizer with a chat template.")
             calls = Calls().merge(self.calls)
-            if calls.retry is None and isinstance(language, ServerModel):
-                calls = replace(calls, retry=_RETRIES)
+            if isinstance(language, ServerModel):
+                retry = _RETRIES if calls.retry is None else calls.retry
+                calls = replace(calls, retry=retry, timeout=calls.timeout or _TIMEOUT)
             self._normalise(model=model, labels=["answer"], calls=calls)
-        if self.samples > 1 and not getattr(self.model, "generates", False):
-            raise ValueError(
-                "`samples` needs a language model that writes new answers, with score='similarity' "
-                f"or a function; got score={self.score!r}."
-            )
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:
@@ -228,12 +221,8 @@ class PromptExplainer(BaseExplainer):
         with count_usage() as used:
             row = self._row(x, answer)
             found = BaseExplainer.explain_targets(self, row, targets, rng, **settings)
-        if not used:
-            return found
-        return {
-            k: replace(e, provenance={**e.provenance, "tokens": dict(used)})
-            for k, e in found.items()
-        }
+        tokens = {"tokens": dict(used)} if used else {}
+        return {k: replace(e, provenance={**e.provenance, **tokens}) for k, e in found.items()}
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings
@@ -248,8 +237,8 @@ class PromptExplainer(BaseExplainer):
             room = most // self.samples - 2  # without the prompts with all sources and with none
             settings = replace(settings, n_masks=max(1, min(settings.masks_for(), room)))
         if self._is_language and targets != 1:  # a run explains whole answers
-            scene, targets = with_targets(scene, targets)
-            settings = replace(settings, labels=part_labels(scene))
+            scene, targets, labels = with_targets(scene, targets)
+            settings = replace(settings, labels=labels)
         return settings, self._subject(scene), 3 if targets is None else targets
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
@@ -288,8 +277,6 @@ class PromptExplainer(BaseExplainer):
 
     def _scene(self, row: Mapping[str, Any]) -> PromptScene:
         """The prompt and its answer, if there is one."""
-        if row.get("sources", self.sources) is None:
-            raise ValueError("`sources` must be given, to the explainer or with the question.")
         scene = read_prompt(
             row.get("question"),
             self._sources(row.get("sources", self.sources)),
@@ -297,7 +284,7 @@ class PromptExplainer(BaseExplainer):
             groups=self.groups,
             score=getattr(self.model, "words", ""),
             times=getattr(self.model, "times", ""),
-            samples=self.samples,
+            cost=self.samples,
         )
         if "answer" in row:
             scene = with_answer(scene, row["answer"])
@@ -306,7 +293,8 @@ class PromptExplainer(BaseExplainer):
 
     def _subject(self, scene: PromptScene) -> MaskedSubject:
         """The prompt; new answers vary by chance."""
-        return MaskedSubject(scene=scene, exact=not getattr(self.model, "generates", False))
+        varies = self.samples > 1 or getattr(self.model, "generates", False)
+        return MaskedSubject(scene=scene, exact=not varies)
 
 
 def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str, bool, int]:
@@ -326,7 +314,8 @@ def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str
                 (answer,) = (caller := Caller(model.generate, calls)).answer([prompt], 1)
         except Exception as error:
             raise model_error(1, error) from error
-        count(**used)
+        for name, number in used.items():
+            count(name, number)
         if not isinstance(answer, str) or not answer.strip():
             raise ModelError(
                 "The model's answer to the prompt with all sources is empty; give `answer`."

@@ -47,13 +47,9 @@ class AsyncModel:
 
 def awaited(returned: Any) -> Any:
     """What a function returned; if that is a coroutine, what it returns in the end."""
-    if not inspect.isawaitable(returned):
+    if not inspect.iscoroutine(returned):
         return returned
-
-    async def wait() -> Any:
-        return await returned
-
-    return wait_for(asyncio.run_coroutine_threadsafe(wait(), _running_loop()))
+    return wait_for(asyncio.run_coroutine_threadsafe(returned, _running_loop()))
 
 
 def in_thread(function: Callable[..., T], *args: object) -> Future[T]:

@@ -14,7 +14,6 @@ import math
 import os
 import re
 import threading
-import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +47,7 @@ _TOKENS_CPU = 600  # the padding of larger batches costs a CPU more than they sa
 _LOGITS = 1 << 26  # in one forward pass
 _LONGEST_ERROR = 300  # characters of a server's message
 _LONGEST_REPLY = 8_000_000  # bytes
-_PART = 1 << 16  # bytes that are read at once
-_LONGEST_WAIT = 600.0  # seconds for a reply; `Calls(timeout=)` may allow fewer
+_LONGEST_WAIT = 600.0  # seconds for a part of a reply; `Calls(timeout=)` limits the whole of it
 _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
@@ -103,13 +101,11 @@ def count_usage() -> Iterator[Counter[str]]:
         _used.reset(token)
 
 
-def count(**numbers: object) -> None:
+def count(name: str, number: int) -> None:
     """Add to what is counted now, in whichever thread a model is called."""
-    found = _used.get()
-    with _COUNTING:
-        for name, number in numbers.items():
-            if found is not None and type(number) is int and number > 0:
-                found[name] += number
+    if (found := _used.get()) is not None:
+        with _COUNTING:
+            found += Counter({name: number})
 
 
 def _check_generation(max_new_tokens: int, temperature: float) -> None:
@@ -165,7 +161,7 @@ class TransformersModel:
         if not getattr(self.tokenizer, "is_fast", False):
             kind = type(self.tokenizer).__name__
             raise TypeError(f"`tokenizer` must be a fast tokenizer of transformers; got {kind}.")
-        if self.chat and not self.takes_chats:
+        if self.chat and not getattr(self.tokenizer, "chat_template", None):
             raise ValueError("`chat` needs a tokenizer with a chat template; this one has none.")
 
     def __repr__(self) -> str:
@@ -190,11 +186,6 @@ class TransformersModel:
         most = getattr(self.model.config, "max_position_embeddings", None)
         known = most, getattr(self.tokenizer, "model_max_length", None)  # 1e30 if it is not known
         return min((int(n) for n in known if n is not None and 0 < n < 1e9), default=None)
-
-    @property
-    def takes_chats(self) -> bool:
-        """Whether a prompt may be the messages of a chat."""
-        return bool(getattr(self.tokenizer, "chat_template", None))
 
     def count_tokens(self, text: str) -> int:
         """Number of tokens of a text, without those of the chat template."""
@@ -234,7 +225,7 @@ class TransformersModel:
                 for k, ids in zip(places, new[:, tokens.shape[1] :].tolist(), strict=True):
                     found[k] = self.tokenizer.decode(ids, skip_special_tokens=True)
                     ends = {self.tokenizer.eos_token_id, settings["pad_token_id"]}
-                    count(cut=int(len(ids) == settings["max_new_tokens"] and ids[-1] not in ends))
+                    count("cut", len(ids) == settings["max_new_tokens"] and ids[-1] not in ends)
         return found
 
     def _encode(self, text: str, *, special: bool = False) -> list[int]:
@@ -243,7 +234,8 @@ class TransformersModel:
     def _prompt(self, prompt: Any) -> list[int]:
         """The tokens of a prompt, in the chat template if there is one."""
         tokenizer, options = self.tokenizer, {"tokenize": False, "add_generation_prompt": True}
-        if not isinstance(prompt, str) or (self.takes_chats and self.chat is not False):
+        usual = self.chat is not False and getattr(tokenizer, "chat_template", None)
+        if usual or not isinstance(prompt, str):
             return self._encode(tokenizer.apply_chat_template(_messages(prompt), **options))
         ids = self._encode(prompt, special=True)
         if ids and ids[-1] == tokenizer.eos_token_id and not prompt.endswith(tokenizer.eos_token):
@@ -332,7 +324,6 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _WAYS = (("chat", True), ("text", True), ("chat", False), ("text", False))
 _CHATS = [way for way in _WAYS if way[0] == "chat"]
 _PROBING = threading.Lock()
-_USAGE = ("prompt_tokens", "completion_tokens")
 _REFUSED = {  # field -> what a refusal says of it, and what to send instead
     "max_tokens": (re.compile("max_completion_tokens"), "max_completion_tokens"),
     "temperature": (re.compile("temperature.*(?:support|default|deprecated)", re.I), ""),
@@ -413,7 +404,7 @@ class ServerModel:
         found = []
         for prompt in prompts:
             reply = self._ask_prompt(form, prompt, **settings)
-            count(cut=int(_find(reply, "choices", 0, "finish_reason") == "length"))
+            count("cut", _find(reply, "choices", 0, "finish_reason") == "length")
             text = _find(reply, "choices", 0, *place, kind=str)
             if text is None:
                 reason = _short(_find(reply, "choices", 0, "finish_reason"))
@@ -529,31 +520,23 @@ class ServerModel:
         request is sent again without them, and so are all that follow.
         """
         found = self._fetch(path, self._data(body))
-        while isinstance(found, ServerError) and self._adapts(found, body):
-            found = self._fetch(path, self._data(body))
+        for name, (said, other) in _REFUSED.items():
+            if isinstance(found, ServerError) and name in (body or ()) and said.search(str(found)):
+                self._memory[f"name of {name}"] = other
+                found = self._fetch(path, self._data(body))
         if isinstance(found, ServerError):  # raised here, where no frame of a traceback has the key
             raise found
-        count(**{name: _find(found, "usage", name) for name in _USAGE})
+        for name in ("prompt_tokens", "completion_tokens"):
+            count(name, _find(found, "usage", name, kind=int) or 0)
         return found
 
     def _data(self, body: Mapping[str, object] | None) -> bytes | None:
         if body is None:
             return None
-        names = self._memory.get("names", {})
-        sent = {names.get(name, name): value for name, value in body.items()}
-        fields = {"model": self._memory.get("model"), **sent, **(self.options or {})}
-        fields.pop("", None)
+        known = self._memory
+        sent = {known.get(f"name of {name}", name): value for name, value in body.items()}
+        fields = {"model": known.get("model"), **sent, **(self.options or {}), "": None}
         return json.dumps({k: value for k, value in fields.items() if value is not None}).encode()
-
-    def _adapts(self, error: ServerError, body: Mapping[str, object] | None) -> bool:
-        """Learn from a refusal which field to send by another name, or not at all."""
-        names = self._memory.setdefault("names", {})
-        for name, (said, other) in _REFUSED.items():
-            sent = name not in names and name in (body or {})
-            if sent and error.status in (400, 422) and said.search(str(error)):
-                names[name] = other
-                return True
-        return False
 
     def _error(self, words: str, *, retry_after: float = math.inf, status: int = 0) -> ServerError:
         message = f"The server at {self.url} {words}."
@@ -634,12 +617,8 @@ def _exchange(request: urllib.request.Request) -> tuple[int, str, str | None, by
         reply = _OPENER.open(request, timeout=_LONGEST_WAIT)
     except HTTPError as error:  # which is a reply, too
         reply = error
-    pause, raw, end = reply.headers.get("Retry-After"), b"", time.monotonic() + _LONGEST_WAIT
     with reply:
-        while len(raw) <= _LONGEST_REPLY and (part := reply.read1(_PART)):
-            raw += part
-            if time.monotonic() > end:
-                raise TimeoutError(f"the reply took longer than {_LONGEST_WAIT:g} seconds")
+        pause, raw = reply.headers.get("Retry-After"), reply.read(_LONGEST_REPLY + 1)
     return reply.status, str(reply.reason), pause, raw
 
 

@@ -326,21 +326,13 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
         ("Method", f"{post.method}: {describe_settings(made.get('method', 'unknown'))}"),
         ("Ridge parameter", _ridge(post.extras.get("lam"))),
         ("Seed", "none: another run draws other masks" if seed is None else str(seed)),
-        ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{_tokens(made)}{time}"),
+        ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{time}"),
         ("Stopped", stop_sentence(explanation) or None),
     ]
-    if isinstance(versions, Mapping):
-        pairs.append(("Versions", ", ".join(f"{name} {v}" for name, v in versions.items())))
+    for heading, known in (("Tokens", made.get("tokens")), ("Versions", versions)):
+        if isinstance(known, Mapping):
+            pairs.append((heading, ", ".join(f"{name} {v}" for name, v in known.items())))
     return [(heading, sentence) for heading, sentence in pairs if sentence is not None]
-
-
-def _tokens(made: Mapping[str, Any]) -> str:
-    """How many tokens a server says it has used."""
-    used = made.get("tokens")
-    if not isinstance(used, Mapping):
-        return ""
-    read, written = (used.get(f"{name}_tokens", 0) for name in ("prompt", "completion"))
-    return f", {read} tokens read and {written} written,"
 
 
 def _ridge(lam: ScalarLaw | None) -> str | None:

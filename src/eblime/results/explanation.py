@@ -149,14 +149,12 @@ class Explanation:
         return "log-odds" if logit else ""
 
     @property
-    def grounded(self) -> Grounded:
-        """The score of a prompt with all sources, and with none: how much rests on all together.
+    def grounded(self) -> Grounded | None:
+        """The score of a prompt with all sources and with none: how much rests on all together.
 
-        As a number it is the difference; as text, a sentence.
+        As a number it is the difference; as text, a sentence. None for other inputs.
         """
-        if (found := grounded(self)) is None:
-            raise AttributeError("`grounded` needs a prompt whose score without sources is known.")
-        return found
+        return grounded(self)
 
     @property
     def estimand(self) -> str:
