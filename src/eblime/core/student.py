@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -226,7 +227,7 @@ def _shortest(
     return np.asarray(places.T)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: the chances are kept once computed
 class SignedMixture:
     """A mixture of t laws, of at least three degrees of freedom, whose positive part counts more.
 
@@ -249,21 +250,21 @@ class SignedMixture:
 
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Densities at x, which broadcasts against the m laws."""
-        return self.base.pdf(x) * np.where(np.asarray(x) > 0, self.odds, 1.0) / self._total()
+        return self.base.pdf(x) * np.where(np.asarray(x) > 0, self.odds, 1.0) / self._total
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Distribution functions at x, which broadcasts against the m laws."""
-        chance, below = self.base.cdf(x), 1 - self.base.prob_positive()
+        chance, below = self.base.cdf(x), 1 - self._chances
         above = self.odds * np.maximum(chance - below, 0.0)
-        return np.where(np.isnan(chance), chance, np.minimum(chance, below) + above) / self._total()
+        return np.where(np.isnan(chance), chance, np.minimum(chance, below) + above) / self._total
 
     def prob_positive(self) -> FloatArray:
         """P(beta > 0), (m,)."""
-        return self.odds * self.base.prob_positive() / self._total()
+        return self.odds * self._chances / self._total
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
-        mass, below = q * self._total(), 1 - self.base.prob_positive()
+        mass, below = q * self._total, 1 - self._chances
         above = np.clip(below + (mass - below) / self.odds, 0.0, 1.0)
         return self.base.quantile(np.where(mass < below, mass, above))
 
@@ -275,9 +276,15 @@ class SignedMixture:
         """Some of the m laws, by number."""
         return replace(self, base=self.base.select(features), odds=self.odds[features])
 
+    @cached_property
+    def _chances(self) -> FloatArray:
+        """P(beta > 0) at even odds, (m,)."""
+        return self.base.prob_positive()
+
+    @property
     def _total(self) -> FloatArray:
         """The integral of the density before it is divided by it."""
-        return 1 + (self.odds - 1) * self.base.prob_positive()
+        return 1 + (self.odds - 1) * self._chances
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and mean squares in standard units, by those of a t law above a point."""
@@ -290,7 +297,7 @@ class SignedMixture:
         square = law.loc**2 * chance + 2 * law.loc * law.scale * first + law.scale**2 * second
         whole = law.loc**2 + law.scale**2 / power
         mean, mean_square = law.mix(law.loc + more * above), law.mix(whole + more * square)
-        return mean / self._total(), mean_square / self._total()
+        return mean / self._total, mean_square / self._total
 
 
 def share_of_positive(chances: FloatArray, known: float) -> float:
