@@ -15,14 +15,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from skimage import data
 
 import eblime
-from studies.speed.clock import add_store_option, median_seconds, store
-from studies.tables import table
+from studies.speed.clock import SPEED, add_store_option, median_seconds, store
+from studies.tables import table, write_csv
 
 N_MASKS, N_STEPS = 1_000, 200
 NETWORKS = ("resnet50", "vgg16", "vit_b_16", "convnext_tiny", "efficientnet_lite0")
@@ -119,8 +121,11 @@ def trained(name: str) -> torch.nn.Module:
     return net.eval()
 
 
-def measure(name: str, batch: int) -> dict[str, float]:
-    """Measure one network: eblime in each precision, forward passes alone, captum."""
+def measure(name: str, batch: int) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Measure one network: eblime in each precision, forward passes alone, captum.
+
+    And how far half precision moves its importances, in posterior standard deviations.
+    """
     image = picture()
     net = trained(name)
 
@@ -147,20 +152,22 @@ def measure(name: str, batch: int) -> dict[str, float]:
         runs["captum Lime"] = captum_lime(net, image, exact.segments.copy(), batch)
     found = median_seconds(runs, 9, wait=torch.cuda.synchronize)
     bases = [value for run, value in found.items() if run.startswith("forward")]
-    shifts = {}
+    words, shifts = {}, []
     for precision in ("half", "auto"):
         e = explain(precision)
         moved = np.abs(e.posterior.mean - exact.posterior.mean) / exact.posterior.sd
         used = e.provenance["input"]["precision"]
-        shifts[f"eblime, {precision}"] = f"{moved.max():.3f}, {used}"
+        words[f"eblime, {precision}"] = f"{moved.max():.3f}, {used}"
+        row = {"network": name, "precision": precision, "used": used.partition(" ")[0]}
+        shifts.append({**row, "change": round(float(moved.max()), 3)})
     rows = [
-        [run, f"{value:.3f}", *(f"{value / base:.3f}" for base in bases), shifts.get(run, "")]
+        [run, f"{value:.3f}", *(f"{value / base:.3f}" for base in bases), words.get(run, "")]
         for run, value in found.items()
     ]
     print(f"{name}, batches of {batch}, {explain('auto').prediction:.3f}:\n")
     heads = ["", "seconds", "relative to forward passes", "in channels last", "change in sds"]
     print(table(heads, rows), end="\n\n", flush=True)
-    return found
+    return found, shifts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -172,6 +179,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure every network."""
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
-    times = {name: measure(name, options.batch) for name in NETWORKS}
+    found = {name: measure(name, options.batch) for name in NETWORKS}
     if options.store:
-        store("speed-image-gpu", times)
+        store("speed-image-gpu", {name: times for name, (times, _) in found.items()})
+        changes = pd.DataFrame([row for _, shifts in found.values() for row in shifts])
+        write_csv(changes, SPEED.with_name("half-precision.csv"))
