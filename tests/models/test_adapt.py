@@ -67,7 +67,7 @@ def test_keras_outputs_are_chosen_and_checked():
     assert_allclose(KerasModel(output=0, **plain)(batch), np.ones((3, 4)))
     chosen = KerasModel(network=Network(), output=0)
     assert_allclose(chosen(10 * batch), np.full((3, 4), 0.25))
-    assert chosen.about == {"activation": "softmax"}
+    assert chosen.decided == {"activation": "softmax"}
     with pytest.raises(ValueError, match=r"2 outputs: 'mean' of shape \(3, 4\), 'half'"):
         as_model(Network())(batch)
     with pytest.raises(ValueError, match=r"it returned shape \(3, 2, 2, 4\)"):

@@ -174,13 +174,13 @@ def test_probabilities_get_no_softmax(tmp_path):
     soft, model = eblime.OnnxModel.load(path, activation="softmax"), eblime.as_model(path)
 
     assert_allclose(model(colour), [[0.2, 0.3, 0.5]], rtol=1e-5)
-    assert model.about == {"activation": "none"}
+    assert model.decided == {"activation": "none"}
     with pytest.warns(UserWarning, match=r"probabilities already.*activation='none' in OnnxModel"):
         assert_allclose(soft(colour), [[0.2, 0.3, 0.5]], rtol=1e-5)
     logits = eblime.as_model(path)
     odds = np.exp([2.0, 3.0, 5.0])
     assert_allclose(logits(10 * colour), [odds / odds.sum()], rtol=1e-5)
-    assert logits.about == {"activation": "softmax"}
+    assert logits.decided == {"activation": "softmax"}
 
 
 def test_one_output_needs_a_sigmoid(tmp_path):
@@ -191,4 +191,4 @@ def test_one_output_needs_a_sigmoid(tmp_path):
         model(IMAGE[None, ..., 0])
     one = eblime.as_model(path)
     assert_allclose(one(IMAGE[None, ..., 0]), [[IMAGE[..., 0].mean() / 255]], rtol=1e-5)
-    assert one.about == {"activation": "none"}
+    assert one.decided == {"activation": "none"}

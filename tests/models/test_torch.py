@@ -234,7 +234,7 @@ def test_probabilities_of_several_labels_need_a_word():
     for activation in ("none", "softmax"):
         model = eblime.TorchModel(labels, activation=activation)
         model(IMAGE[None])
-        assert model.about == {"activation": activation}
+        assert model.decided == {"activation": activation}
 
 
 def test_the_softmax_of_log_probabilities_is_taken():

@@ -127,7 +127,7 @@ def default_output(names: Sequence[str | int]) -> str | int | None:
 def read_scores(model: Any, returned: object, n: int, names: Names = None) -> Any:
     """The scores in what a network returned for n inputs, an array or a tensor, (n, outputs).
 
-    `model` has the settings: `reader`, or `output` and `activation`, and notes in `about` which
+    `model` has the settings: `reader`, or `output` and `activation`, and notes in `decided` which
     activation is applied. `names` are those of the outputs, for networks that have them and return
     a list.
     """
@@ -137,9 +137,9 @@ def read_scores(model: Any, returned: object, n: int, names: Names = None) -> An
     found = pick_output(returned, model.output, names)
     is_tensor = descends(found, "torch", "Tensor")
     outputs = as_columns(found.float() if is_tensor else np.asarray(found, dtype=np.float64))
-    if "activation" not in model.about:  # by the first batch: a GPU is not waited for again
-        model.about["activation"] = _choose_activation(model, outputs)
-    return activate(outputs, model.about["activation"])
+    if "activation" not in model.decided:  # by the first batch: a GPU is not waited for again
+        model.decided["activation"] = _choose_activation(model, outputs)
+    return activate(outputs, model.decided["activation"])
 
 
 def activate(values: Any, activation: str) -> Any:
@@ -212,7 +212,7 @@ def _choose_activation(model: Any, outputs: Any) -> str:
                 f"without another softmax. Set activation='none' in {kind} to silence this warning."
             )
         return "none"
-    if wanted == "auto" and (outputs <= 1).all():
+    if wanted == "auto" and outputs.shape[1] > 2 and (outputs <= 1).all():
         warn_user(
             "The network's outputs are between 0 and 1 and do not sum to 1. They get a softmax, as "
             f"logits do. Set activation='none' in {kind} if they are probabilities of several "

@@ -44,7 +44,7 @@ class KerasModel:
     activation: Literal["auto", "softmax", "sigmoid", "none"] = "auto"
     output: str | int | None = None
     reader: Callable[[Any, int], object] | None = None
-    about: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    decided: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("activation", self.activation, ACTIVATIONS)

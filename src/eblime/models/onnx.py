@@ -76,7 +76,7 @@ class OnnxModel:
     output: str | None = None
     reader: Callable[[Any, int], object] | None = None
     digest: str | None = None
-    about: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    decided: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("activation", self.activation, ACTIVATIONS)

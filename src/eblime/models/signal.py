@@ -45,7 +45,7 @@ class SignalModel:
     def about(self, scene: Any) -> dict[str, str]:
         """The layout of the signal of a scene in words, once the model was asked about it."""
         known = self._found.get(2 if scene.flat else 3) if self.layout == "auto" else self.layout
-        found = dict(getattr(self.model, "about", {}))
+        found = dict(getattr(self.model, "decided", {}))
         if known is not None:
             found["layout"] = "(n, T)" if known == "flat" and scene.flat else LAYOUTS[known]
         return found

@@ -101,7 +101,7 @@ class TorchModel:
     output: str | int | None = None
     as_is: bool = False
     reader: Callable[[Any, int], ArrayLike] | None = None
-    about: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    decided: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     scales_uint8: ClassVar[bool] = True  # uint8 images are divided by 255, others are not
 
