@@ -204,13 +204,13 @@ def methods() -> None:
 
     figure = Figure(figsize=(8, 4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
-    first = explain("quadrature", "paired", 60)
+    first = explain("quadrature", "orthogonal", 64)
     kinds = {"EBLIME": "eblime", "Quadrature": None, "BayesLIME": "bayeslime", "LIME": "lime"}
     found = {k: first if v is None else first.refit(v) for k, v in kinds.items()}
     eblime.results.Comparison(explanations=found).plot(top=5, ax=left)
     places = [int(label.get_text().split()[-1]) for label in left.get_yticklabels()]
     left.set_yticklabels([names[place].partition("/")[0] for place in places])
-    left.set_title("four methods, the same 60 answers", loc="left", fontsize=10)
+    left.set_title("four methods, the same 64 answers", loc="left", fontsize=10)
     truth = explain("quadrature", "exhaustive", 2**p).posterior.mean
     at = left.get_yticks()
     left.vlines(truth[places], at - 0.45, at + 0.45, color="black", lw=1, label="all masks")
@@ -219,7 +219,7 @@ def methods() -> None:
     for method, design, colour in (
         ("lime", "bernoulli", "grey"),
         ("eblime", "bernoulli", "#0072b2"),
-        ("eblime", "paired", ORANGE),
+        ("eblime", "orthogonal", ORANGE),
         ("quadrature", "adaptive", GREEN),
     ):
         missed = [

@@ -20,6 +20,7 @@ from eblime._types import FloatArray
 from eblime.designs.masks import MOST_EXHAUSTIVE, bernoulli, exhaustive
 from eblime.explainers.tabular import TabularExplainer
 from studies.games import Game, TableRow, game_explainer
+from studies.pairs import paired
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ __all__ = ["CONTESTANTS", "applies", "available", "missing_package"]
 Contestant = Callable[[Game, int, np.random.Generator], FloatArray]
 
 
-def ours(method: str, design: str, game: Game, n: int, rng: np.random.Generator) -> FloatArray:
+def ours(method: str, design: Any, game: Game, n: int, rng: np.random.Generator) -> FloatArray:
     """A method of this library with one of its designs."""
     explainer = game_explainer(game, n_masks=n, method=method, design=design)
     return explainer.explain(game.n_features, rng=rng).posterior.mean
@@ -209,8 +210,8 @@ def _choose(n: int, k: int) -> float:
 
 # name -> (function, package that it needs)
 CONTESTANTS: dict[str, tuple[Contestant, str | None]] = {
-    "eblime": (partial(ours, "eblime", "paired"), None),
-    "quadrature": (partial(ours, "quadrature", "paired"), None),
+    "eblime": (partial(ours, "eblime", paired), None),
+    "quadrature": (partial(ours, "quadrature", paired), None),
     "quadrature+adaptive": (partial(ours, "quadrature", "adaptive"), None),
     "bayesshap": (partial(ours, "bayesshap", "leverage"), None),
     "eblime-table": (eblime_table, None),

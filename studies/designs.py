@@ -35,6 +35,7 @@ from eblime.methods.regression import as_method
 from studies.data import sources
 from studies.data.stored import answers_file
 from studies.intervals import interval_score
+from studies.pairs import design_named
 from studies.populations import all_masks, ask, best_fit, count_inputs, population
 from studies.runner import Row, add_run_options, positive, run_study
 from studies.tables import table
@@ -71,7 +72,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the study and print a table for each kind of input."""
-    every = [n for n in registry.names("designs") if n not in ("sizes", "exhaustive", "adaptive")]
+    left_out = ("sizes", "exhaustive", "adaptive")
+    every = ["paired", *(n for n in registry.names("designs") if n not in left_out)]
     for kind, title, designs in (
         ("p13", "p = 11 to 13", every),
         ("p40", "p = 28 to 45", ["bernoulli", "paired"]),
@@ -182,7 +184,9 @@ def photo_13(number: int) -> tuple[Truth, Draw]:
     truth, p = best_fit(*found), found.masks.shape[1]
     return (
         lambda name, n: truth,
-        lambda name, n, rng: ask(as_design(name, n, p), found.scores, rng, ExponentialKernel()),
+        lambda name, n, rng: ask(
+            as_design(design_named(name), n, p), found.scores, rng, ExponentialKernel()
+        ),
     )
 
 
@@ -219,7 +223,7 @@ def text(number: int) -> tuple[Truth, Draw]:
             counts[-1] = 1
         return best_fit(masks, scores, counts * TEXTS(masks))
 
-    return truth, lambda name, n, rng: ask(as_design(name, n, p), scores, rng, TEXTS)
+    return truth, lambda name, n, rng: ask(as_design(design_named(name), n, p), scores, rng, TEXTS)
 
 
 def judge(truth: np.ndarray, answers: Answers, method: object) -> dict[str, float]:

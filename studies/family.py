@@ -116,7 +116,7 @@ def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, System]:
         "BayesLIME": table(method="bayeslime"),
         "BayesSHAP": table(method="bayesshap", design="leverage"),
         "BayLIME": table(method="baylime"),
-        "Quadrature": table(method="quadrature", design="paired"),
+        "Quadrature": table(method="quadrature", design="orthogonal"),
         "GLIME": table(design="glime", method="lime"),
         "stratified LIME": table(design="stratified-lime", method="lime"),
         "S-LIME": partial(stable, model, rows, n),

@@ -33,6 +33,7 @@ from studies.charts.style import COLOURS, NAMES, RESULTS, save
 from studies.data import sources
 from studies.data.faulty_parts import faulty_parts
 from studies.data.photos import cut_coarsely, photo_classifier, photo_set, read_square
+from studies.pairs import paired
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import write_csv
 
@@ -44,7 +45,7 @@ GREEN, ORANGE = "#009E73", "#D55E00"
 FIGURES = {1: (), 2: ("french-bulldog",), 4: ("ultrasonic",), 5: ("french-bulldog", "ultrasonic")}
 MASKS: dict[str, dict[str, Any]] = {
     "paper": {"hide": 0, "design": "bernoulli"},
-    "library": {"hide": "mean", "design": "paired"},
+    "library": {"hide": "mean", "design": paired},
 }
 MASKS["coarse"] = MASKS["paper"]  # with the superpixels of the coverage study, at most 13
 _SCAN = ("slic", {"n_segments": 40, "compactness": 100.0})

@@ -12,7 +12,7 @@ value of the coalition of the bits of m) and the stored photos (`--photos`). Eac
   model;
 - ratio: mse over that of the best single estimator of shapiq in the same run.
 
-Ours are `Quadrature` with pairs at random ("paired" for Banzhaf, "leverage" for Shapley values)
+Ours are `Quadrature` with pairs at random ("leverage" for Shapley values)
 and in rounds ("adaptive"), `EBLIME` with the uniform kernel and `BayesSHAP`, on the same pairs.
 shapiq runs in an environment of its own, see league_shapiq.py; `--peer-python` is its Python.
 Without it, `--peers docs/results/league.csv` takes the stored results of shapiq, which are of the
@@ -47,6 +47,7 @@ from eblime.protocols import Design, Method
 from studies.data.files import digest
 from studies.data.stored import stored_photos
 from studies.intervals import interval_measures
+from studies.pairs import paired
 from studies.populations import ask
 from studies.runner import Row, add_run_options, positive, run_study
 from studies.tables import frame_table
@@ -55,7 +56,7 @@ INDICES = ("banzhaf", "shapley")
 KEYS = ("index", "method", "game", "calls", "seed")  # of an estimate
 OURS = ("Quadrature, pairs", "Quadrature, rounds", "regression")
 NAMES = {"banzhaf": "EBLIME, uniform kernel", "shapley": "BayesSHAP"}  # of the regressions
-PAIRS = {"banzhaf": "paired", "shapley": "leverage"}
+PAIRS = {"banzhaf": paired, "shapley": "leverage"}
 LEAST = 1e-12  # of a relative error: float32 games tell no smaller one
 
 

@@ -26,6 +26,7 @@ from eblime import measures, registry
 from studies.data import sources
 from studies.data.faulty_parts import PARTS, faulty_parts
 from studies.intervals import mean_interval
+from studies.pairs import design_named
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import frame_table
 
@@ -132,7 +133,7 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
             segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 100.0}),
             n_masks=settings["n"],
             hide=_HIDE[hide],
-            design=design,
+            design=design_named(design),
             calls=eblime.Calls(batch_size=50),
             progress=False,
         )

@@ -16,6 +16,9 @@ Then the calls until `TopK(1)` is certain, all questions and those whose most im
 one that was planted, and how often it is wrong. For 20 sources "orthogonal" chooses among
 the stored pairs those that balance the sources best, which is not quite as balanced.
 
+Last, `TopK(1)` for 40 and 100 made-up sources of which one is the clear winner (1.2, the next .6),
+with three sizes of noise and interactions: at most 96 and 192 calls are the aim.
+
     EBLIME_TABLES=... python -m studies prompts    # a minute
 """
 
@@ -37,8 +40,9 @@ from sklearn.preprocessing import StandardScaler
 import eblime
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Proposal
-from eblime.designs import bernoulli, exhaustive, orthogonal, paired
+from eblime.designs import bernoulli, exhaustive, orthogonal
 from studies.data.stored import answers_file
+from studies.pairs import paired
 from studies.runner import positive
 from studies.tables import frame_table
 
@@ -63,6 +67,10 @@ def run(options: argparse.Namespace) -> None:
         found = pd.DataFrame(rows).groupby(["calls", "by"], sort=False).mean()
         print(frame_table(found, "{:.3f}"))
         print(f"\n{stop_summary(questions, options.repeats)}")
+    print("\nTopK(1) with a clear winner; the aim is 96 calls at 40 sources, 192 at 100\n")
+    print(
+        frame_table(pd.DataFrame([winner_row(p, k) for p in (40, 100) for k in range(3)]), "{:g}")
+    )
     print(f"\nOwn time of an explanation, 64 calls and 20 sources: {own_time():.1f} ms CPU")
 
 
@@ -258,6 +266,32 @@ class StoredPairs:
         """As for `orthogonal`."""
         found: int | None = orthogonal.first_look(p)  # type: ignore[attr-defined]
         return found
+
+
+def winner_row(p: int, level: int, seeds: int = 20) -> dict[str, float]:
+    """Calls until the clear winner among p sources is certain."""
+    noise = (0.0, 0.1, 0.3)[level]
+    names, calls, right = [f"<{j}>" for j in range(p)], list[int](), 0
+    for seed in range(seeds):
+        rng = np.random.default_rng([p, seed])
+        effects = np.concatenate([[1.2, 0.6], rng.normal(0, 0.05, p - 2)])
+        left, other = rng.integers(2, p, size=(2, p))
+        joint = rng.normal(0, noise, p)  # of two sources together
+
+        def score(prompts: list[str]) -> FloatArray:
+            masks = np.array([[name in prompt for name in names] for prompt in prompts], float)
+            scatter = rng.normal(0, noise, len(masks))  # noqa: B023  called before the next seed
+            found: FloatArray = masks @ effects + scatter  # noqa: B023
+            found += (masks[:, left] * masks[:, other]) @ joint  # noqa: B023
+            return found
+
+        e = eblime.PromptExplainer(score, names, "{sources}").explain(
+            until=eblime.TopK(1), rng=seed
+        )
+        calls.append(e.provenance["model_calls"])
+        right += bool(e.provenance["reached"]) and int(e.posterior.order()[0]) == 0
+    found = {"median calls": float(np.median(calls)), "most": max(calls), "right": right / seeds}
+    return {"sources": p, "noise": noise, **found}
 
 
 def own_time() -> float:

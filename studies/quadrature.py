@@ -33,9 +33,9 @@ from eblime import EBLIME, Quadrature
 from eblime.answers import Answers
 from eblime.core.quadrature import read_table
 from eblime.designs.adaptive import Adaptive, choose
-from eblime.designs.masks import paired
 from eblime.kernels import ExponentialKernel
 from studies.intervals import interval_measures
+from studies.pairs import paired
 from studies.populations import (
     Population,
     best_fit,

@@ -23,6 +23,7 @@ from eblime.measures import stability_of
 from studies.cases import CASES, count_items, item
 from studies.data import sources
 from studies.measures import interval_of
+from studies.pairs import method_named
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import frame_table
 
@@ -68,7 +69,7 @@ def stability(
     All methods ask about the same number of masks; those with the same design share them. `how` are
     the other settings of `run_study`.
     """
-    parse_methods(methods)  # refuses names that are not known
+    parse_methods(list(map(method_named, methods)))  # refuses names that are not known
     if runs < 2:
         raise ValueError(f"`runs` must be >= 2; got {runs}.")
     settings = {
@@ -93,7 +94,7 @@ def stability_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
             compare_with(
                 explainer,
                 x,
-                settings["methods"],
+                {name: method_named(name) for name in settings["methods"]},
                 target=target,
                 rng=study_generator(settings, number, n, run),
             )

@@ -59,6 +59,7 @@ from eblime.posterior import Posterior
 from eblime.protocols import Method
 from eblime.stopping.rule import Rule, Verdict, is_due, look_penalty, next_total
 from eblime.stopping.rules import WIDTH_PENALTY, Ranking, Sign, TopK, Width, parse_rule
+from studies.pairs import design_named
 from studies.populations import (
     Population,
     all_masks,
@@ -455,7 +456,7 @@ def rounds(
     known = Answers.none([str(j) for j in range(p)])
     if whole.all_masks:
         settings = {"exact": True, "method": method}
-        asked: Any = in_rounds(rng, design, max_masks, p, **settings)
+        asked: Any = in_rounds(rng, design_named(design), max_masks, p, **settings)
     else:
         asked = FromPopulation(whole, design == "paired" and whole.paired, max_masks)
     while (wanted := asked.next(rng, known)) is not None:

@@ -1,4 +1,4 @@
-"""Whether the numbers are the same as before: records 28 explanations, compares two records.
+"""Whether the numbers are the same as before: records explanations, compares two records.
 
     python -m studies unchanged before.npz                   # with the code before a change
     python -m studies unchanged after.npz --before before.npz
@@ -66,7 +66,7 @@ def text_model(texts: list[str]) -> np.ndarray:
 
 
 def explanations() -> Iterator[tuple[str, eblime.Explanation]]:
-    """The 28 explanations, each with its name."""
+    """The explanations, each with its name."""
     picture, rows = photo(), table()
     blocks = ("grid", {"rows": 4, "columns": 4})
     images: dict[str, dict[str, Any]] = {
@@ -76,7 +76,6 @@ def explanations() -> Iterator[tuple[str, eblime.Explanation]]:
         "image-lime": {"method": "lime"},
         "image-ridge": {"method": "eblime-ridge"},
         "image-bernoulli": {"design": "bernoulli"},
-        "image-paired": {"design": "paired"},
         "image-leverage": {"design": "leverage"},
         "image-cosine": {"kernel": "cosine"},
         "image-blur": {"hide": "blur"},

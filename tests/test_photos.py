@@ -39,7 +39,7 @@ def test_rendered_masks_score_what_is_stored(table, model, rng):
     """Random masks of ten photos: the stored probability of the class, to 1e-4."""
     for i in range(10):
         e = eblime.ImageExplainer(
-            model, segmentation=table["segments"][i], hide=0, n_masks=16, design="paired"
+            model, segmentation=table["segments"][i], hide=0, n_masks=16
         ).explain(table["images"][i], target=int(table["labels"][i]), rng=rng)
         place = e.masks.astype(int) @ (1 << np.arange(e.masks.shape[1]))
 

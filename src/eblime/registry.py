@@ -50,7 +50,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "designs": {
         "bernoulli": "eblime.designs.masks:bernoulli",
         "orthogonal": "eblime.designs.arrays:orthogonal",
-        "paired": "eblime.designs.masks:paired",
         "leverage": "eblime.designs.masks:leverage",
         "focused": "eblime.family.focused:Focused",
         "exhaustive": "eblime.designs.masks:exhaustive",
@@ -123,7 +122,7 @@ def names(kind: str) -> tuple[str, ...]:
     Examples
     --------
     >>> from eblime import registry
-    >>> "paired" in registry.names("designs")
+    >>> "orthogonal" in registry.names("designs")
     True
     """
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))

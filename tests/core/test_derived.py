@@ -9,7 +9,7 @@ import eblime
 from eblime.core.derived import noise_factors
 from eblime.core.pairs import pair_numbers
 from eblime.core.spectrum import decompose, rescale, respond
-from eblime.designs.masks import paired
+from eblime.designs.adaptive import in_pairs
 
 LOCAL = [False, True]
 COMMON = eblime.EBLIME(local=False, finite=False)
@@ -133,7 +133,7 @@ def test_coverage_where_noise_is_unequal():
 
 def test_pairs_count_as_one(rng):
     """Where a mask and its complement have opposite residuals, half of them are informative."""
-    masks = paired(rng, 400, 10).masks
+    masks = in_pairs(rng.integers(0, 2, size=(200, 10)).astype(float))
     signs = 2 * masks - 1
     scores = masks[:, 0] + np.prod(signs[:, :3], axis=1)  # odd: opposite for complements
     together = eblime.fit(masks, scores, method=unequal(), rng=0)

@@ -15,7 +15,7 @@ from eblime.core.overall import (
     pool_fits,
     same_signs,
 )
-from eblime.designs.masks import bernoulli, paired
+from eblime.designs.masks import bernoulli, leverage
 
 TRUTHS = {  # the true importances of n inputs; standard errors are about 1
     "none used": lambda rng, n: np.zeros(n),
@@ -230,7 +230,7 @@ def test_the_folded_normal_matches_draws(rng):
     np.testing.assert_allclose(variance, draws.var(axis=0), atol=0.01)
 
 
-@pytest.mark.parametrize("design", [bernoulli, paired])
+@pytest.mark.parametrize("design", [bernoulli, leverage])
 def test_standard_errors_match_the_spread_over_draws(rng, design):
     """Also with unequal noise, and with pairs whose even part cancels."""
     p, n, repeats = 10, 120, 400

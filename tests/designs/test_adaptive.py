@@ -150,10 +150,10 @@ def test_no_more_masks_are_asked_than_quadrature_takes() -> None:
     known = none.append(np.repeat(masks, 2, axis=0), np.zeros(3_000), np.ones(3_000))
 
     assert Adaptive(n_masks=5_000).next(rng, known) is None
-    design = in_rounds(rng, "paired", 5_000, P + 5, exact=True, method=eblime.Quadrature())
+    design = in_rounds(rng, "orthogonal", 5_000, P + 5, exact=True, method=eblime.Quadrature())
     total = 0
     while (wanted := design.next(rng, known_until(total))) is not None:
-        total += len(wanted.masks)
+        total += len(wanted)
     assert total == 3_000
 
 

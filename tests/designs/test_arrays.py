@@ -118,7 +118,7 @@ def test_chosen_columns_let_few_interactions_through(rng, p, n, most):
 
 
 def test_rounds_are_blocks_in_their_order(rng):
-    """A rule looks at 32 masks of 12 features, then at 64 and 96; at 64 of 20 features."""
+    """A rule looks at 32 masks of 12 features, then at 64 and 96; at 64 of 20 or 40 features."""
     answers = Answers.none([str(j) for j in range(12)])
     design = in_rounds(rng, "orthogonal", 500, 12, exact=True)
     rounds = []
@@ -129,8 +129,8 @@ def test_rounds_are_blocks_in_their_order(rng):
 
     assert rounds == [32, 48, 64, 96, 128]
     assert strength(answers.masks[:64]) == 3
-    assert first_look("orthogonal", 20) == 64
-    assert first_look("orthogonal", 40) is first_look("paired", 20) is None
+    assert [first_look("orthogonal", p) for p in (20, 40, 64, 65, 128)] == [64, 64, 64, 128, 128]
+    assert first_look("orthogonal", 129) is first_look("bernoulli", 20) is None
 
 
 @pytest.mark.parametrize("flat", [True, False])

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
-from eblime.designs.masks import bernoulli, exhaustive, paired
+from eblime.designs.masks import bernoulli, exhaustive, leverage
 from eblime.designs.rounds import OneShot, as_design, one_shot
 from eblime.family import Focused
 
@@ -20,7 +20,7 @@ def test_bernoulli_is_fair(rng):
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 def test_pairs_are_complements(rng, n):
     """Rows come in pairs that add up to one; an odd last row stands alone."""
-    masks = paired(rng, n, 4).masks
+    masks = leverage(rng, n, 4).masks
 
     assert len(masks) == n
     assert masks[0].all()
@@ -39,7 +39,7 @@ def test_all_masks_are_taken_where_they_are_affordable():
     assert as_design("bernoulli", 8, 3) == one_shot(exhaustive, 8)
     assert as_design("focused", 8, 3) == one_shot(exhaustive, 8)
     assert as_design("focused", 7, 3) == Focused(n_masks=7)
-    assert as_design("paired", 7, 3) == one_shot(paired, 7)
+    assert as_design("leverage", 7, 3) == one_shot(leverage, 7)
     assert as_design(bernoulli, 8, 3) == one_shot(bernoulli, 8)
     assert as_design("bernoulli", 8, 3, exact=False) == one_shot(bernoulli, 8)
     assert as_design(None, 8, 3) == OneShot(masks=None, n_masks=8)
@@ -47,7 +47,7 @@ def test_all_masks_are_taken_where_they_are_affordable():
 
 def test_a_one_shot_design_asks_once(rng):
     """Masks in the first round, None once they are answered."""
-    design, none = one_shot(paired, 6), Answers.none(["a", "b"])
+    design, none = one_shot(leverage, 6), Answers.none(["a", "b"])
     masks = design.next(rng, none).masks
     answered = none.append(masks, masks[:, 0], np.ones(6))
 

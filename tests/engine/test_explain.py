@@ -50,7 +50,7 @@ def made(kind, design=None):
     [
         ("text", None),
         ("text", "bernoulli"),
-        ("image", "paired"),
+        ("image", "leverage"),
         ("table", None),
         ("table", "bernoulli"),
     ],
@@ -199,7 +199,7 @@ def test_no_more_masks_are_asked_than_there_are():
     assert not model.asked
 
 
-@pytest.mark.parametrize(("design", "ends"), [("bernoulli", [1]), ("paired", [1, 0])])
+@pytest.mark.parametrize(("design", "ends"), [("bernoulli", [1]), ("leverage", [1, 0])])
 def test_more_masks_do_not_repeat_the_input(design, ends):
     """Nor everything hidden, where a design begins with both."""
     words = " ".join(f"w{k}" for k in range(20))

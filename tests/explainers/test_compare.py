@@ -61,7 +61,7 @@ def test_methods_of_one_design_share_their_answers():
 def test_design_of_its_own_asks_as_many_masks():
     """An adaptive design has its own masks, with at most two calls more or less."""
     methods = ["eblime", "quadrature+adaptive", ("lime", "bernoulli")]
-    found = eblime.compare(mood, TEXT, methods, n_masks=60, design="paired")
+    found = eblime.compare(mood, TEXT, methods, n_masks=60, design="leverage")
 
     assert found.methods == ("eblime", "quadrature+adaptive", "lime+bernoulli")
     assert all(abs(calls - 60) <= 2 for calls in found.model_calls.values())
@@ -145,7 +145,7 @@ def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input()
     """Also for a row of a table, but not with another kernel."""
     narrow = eblime.Quadrature(kernel=eblime.kernels.ExponentialKernel(width=0.3))
     methods = ["eblime", "quadrature", "quadrature+adaptive"]
-    same = eblime.compare(mood, TEXT, methods, n_masks=60, design="paired")
+    same = eblime.compare(mood, TEXT, methods, n_masks=60, design="leverage")
     kernels = eblime.compare(mood, TEXT, {"own": "quadrature", "narrow": narrow}, n_masks=60)
     row = eblime.compare(slopes, PEOPLE[0], methods[:2], background=PEOPLE, n_masks=60, target=0)
 
@@ -178,7 +178,7 @@ def test_the_law_of_masks_of_texts_is_noted():
         ({"methods": ["magic"]}, ValueError, "`methods` must be one of .*'s-lime'"),
         ({"methods": ["lime+magic"]}, ValueError, "`design` must be one of"),
         ({"methods": ["lime+adaptive"]}, ValueError, "must be used with method='quadrature'"),
-        ({"methods": [("lime", "paired", 3)]}, TypeError, r"must be \(method, design\)"),
+        ({"methods": [("lime", "bernoulli", 3)]}, TypeError, r"must be \(method, design\)"),
         ({"magic": 3}, TypeError, "magic"),
         ({"explainer": eblime.TextExplainer(mood), "bag": False}, TypeError, "got bag as well"),
         ({"explainer": 3}, TypeError, "`explainer` must be an explainer"),
@@ -471,12 +471,12 @@ GRID = ("grid", {"rows": 4, "columns": 4})
 def test_choices_vary_one_at_a_time():
     """Two lists: the first of both, and one explanation for each other choice."""
     model = Counter(pixels_score)
-    settings = {"hide": [0.0, "mean", (0.5,)], "design": ["paired", "bernoulli"], "n_masks": 60}
+    settings = {"hide": [0.0, "mean", (0.5,)], "design": ["orthogonal", "bernoulli"], "n_masks": 60}
     found = eblime.compare(model, IMAGE, segmentation=GRID, **settings)
     alone = eblime.ImageExplainer(pixels_score, GRID, "mean", n_masks=60).explain(IMAGE)
     rows = found.sensitivity(top=3)
 
-    assert found.methods[0] == "hide=0.0, design=paired"
+    assert found.methods[0] == "hide=0.0, design=orthogonal"
     assert found.methods[1:] == ("hide=mean", "hide=(0.5,)", "design=bernoulli")
     assert_allclose(found["hide=mean"].posterior.mean, alone.posterior.mean)
     assert found.total_calls == model.asked == sum(found.model_calls.values())

@@ -28,7 +28,7 @@ def explain(model=linear, image=IMAGE, target=0, rng=0, **settings):
     )
 
 
-@pytest.mark.parametrize("design", ["bernoulli", "paired"])
+@pytest.mark.parametrize("design", ["bernoulli", "orthogonal"])
 @pytest.mark.parametrize("kernel", [None, "cosine", "hamming", "uniform"])
 def test_known_importances_are_recovered(design, kernel):
     """A model that is linear in the masks: exact means and intercept, and R^2 = 1."""

@@ -1,5 +1,6 @@
 """`PromptExplainer`: sources, answers and their parts."""
 
+import hashlib
 import inspect
 import json
 import re
@@ -10,6 +11,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eblime
+from eblime.models.language import ServerModel
+from eblime.models.likelihood import similarity
 
 NOTES = [
     "The tower opened in 1889.",
@@ -371,3 +374,76 @@ def test_files_that_are_no_sources_are_refused(tmp_path, name, content, message)
     (tmp_path / name).write_text(content, encoding="utf8")
     with pytest.raises((TypeError, ValueError), match=message):
         eblime.PromptExplainer(lambda prompts: [0.0] * len(prompts), tmp_path / name)
+
+
+def fetch(model, path, data):
+    """The reply of a server whose texts and log probabilities depend on all that it is sent."""
+    found = json.loads(data)
+    if "prompt_logprobs" in found:
+        tokens = re.findall(r"\s?\w+", found["messages"][-1]["content"])
+        shown = [
+            {"1": {"logprob": -digits(data, k), "decoded_token": token}}
+            for k, token in enumerate(tokens)
+        ]
+        return {"choices": [{"message": {}}], "prompt_logprobs": shown}
+    words = " ".join(f"{digits(data, k):.0f}" for k in range(40))
+    return {"choices": [{"message": {"content": words}}]}
+
+
+def digits(data, k):
+    """A number from 0 to 9 that depends on some bytes."""
+    return hashlib.sha256(data + bytes([k])).digest()[0] / 255 * 9
+
+
+def judge(name, factor):
+    """A function of a name that compares answers; all have the same code."""
+
+    def compare(new, answer):
+        return factor * similarity(new, answer)
+
+    compare.model_id = name
+    return compare
+
+
+JUDGES = [
+    {"score": "mean"},
+    {"score": "total"},
+    {"score": "logit"},
+    {"score": "similarity"},
+    {"score": "similarity", "separator": "; "},
+    {"score": "similarity", "prompt": "{sources} {question}!"},
+    *({"score": judge(f"judge {k}", k)} for k in range(2, 6)),
+    *({"score": "similarity", "max_new_tokens": k} for k in (1, 2, 300)),
+    *({"score": "similarity", "temperature": k} for k in (0.5, 1.0)),
+    *({"score": "similarity", "options": {"seed": k}} for k in range(3)),
+    {"score": "similarity", "options": {"top_p": 0.5}},
+    {"score": "similarity", "model": "other"},
+]
+
+
+def test_judges_and_options_never_share_answers(tmp_path, monkeypatch):
+    """Twenty kinds of scores of one model and one cache: each finds its own answers alone."""
+    monkeypatch.setattr(ServerModel, "_fetch", fetch)
+    found = {}
+    for shared in (False, True, True):
+        for k, settings in enumerate(JUDGES):
+            own = {n: settings[n] for n in settings if n in ServerModel.__dataclass_fields__}
+            of_model = {"model": "tiny", **own}
+            rest = {name: value for name, value in settings.items() if name not in own}
+            model = ServerModel("http://127.0.0.1:9/v1", key_name=None, **of_model)
+            cache = eblime.AnswerCache(tmp_path / "a.db", model_id="a") if shared else None
+            explainer = eblime.PromptExplainer(model, NOTES[:3], cache=cache, **rest)
+            scores = explainer.explain("Where?", answer="3 5 7 Paris").scores
+            assert_allclose(scores, found.setdefault(k, scores), err_msg=str(settings))
+
+    assert len({tuple(scores) for scores in found.values()}) == len(JUDGES)
+
+
+def test_a_judge_without_a_name_is_refused_with_a_cache_before_any_call(parrot, tmp_path):
+    """Two lambdas have the same name, and may have the same code."""
+    cache = eblime.AnswerCache(tmp_path / "a.db", model_id="parrot")
+    explainer = eblime.PromptExplainer(parrot, NOTES, score=lambda new, old: 1.0, cache=cache)
+
+    with pytest.raises(TypeError, match="`cache` needs a name for the function `score`"):
+        explainer.explain("When?")
+    assert parrot.generated == []

@@ -24,7 +24,8 @@ from eblime.core.quadrature import (
     solve_part,
 )
 from eblime.core.walsh import Parameters, Prior
-from eblime.designs.masks import exhaustive, paired
+from eblime.designs.adaptive import in_pairs
+from eblime.designs.masks import exhaustive
 from eblime.kernels import ExponentialKernel
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 
@@ -150,7 +151,7 @@ def test_one_feature_is_answered_exactly() -> None:
 
 def test_fewer_masks_than_features_give_wide_intervals() -> None:
     """Fewer masks than features give wide intervals."""
-    masks = paired(RNG(0), 10, 30).masks
+    masks = in_pairs(RNG(0).integers(0, 2, size=(5, 30)).astype(float))
     post = eblime.fit(masks, masks[:, 0], method="quadrature")
     low, high = post.interval().T
     assert np.isfinite(post.sd).all()
@@ -192,7 +193,7 @@ def test_explainers_say_whether_chance_fills_in_what_is_hidden(domain, tmp_path)
         explainer, x = eblime.TabularExplainer(lambda some: some[:, 0], rows), rows[0]
     else:
         explainer, x = eblime.TextExplainer(lambda some: [len(t) for t in some]), "one two three"
-    e = replace(explainer, method="quadrature", design="paired", n_masks=20).explain(x)
+    e = replace(explainer, method="quadrature", n_masks=20).explain(x)
     e.save(tmp_path / "e.eblime")
     again = eblime.load(tmp_path / "e.eblime")
 
@@ -210,7 +211,7 @@ def test_answers_that_are_a_line_are_met_exactly() -> None:
 @pytest.mark.parametrize("step", [1, 2])  # in pairs, and without partners
 def test_a_few_features_among_hundreds_are_found(step) -> None:
     """The search for the parameters does not stop where all answers look like noise."""
-    masks = paired(RNG(0), 300 * step, 250).masks[::step]
+    masks = in_pairs(RNG(0).integers(0, 2, size=(150 * step, 250)).astype(float))[::step]
     scores = masks[:, 0] - 0.5 * masks[:, 1] + 0.4 * masks[:, 2] * masks[:, 3]
     post = eblime.fit(masks, scores, method=Quadrature(index="banzhaf"))
 
@@ -389,7 +390,8 @@ def test_one_large_effect_is_covered_with_fewer_masks_than_features():
     """A feature whose own effect is far larger than the others' is not shrunk."""
     inside = []
     for seed in range(20):
-        masks = paired(rng := RNG(seed), 16, 20).masks
+        rng = RNG(seed)
+        masks = in_pairs(rng.integers(0, 2, size=(8, 20)).astype(float))
         scores = masks @ np.r_[3.0, 0.3 * rng.normal(size=19)]
         low, high = eblime.fit(masks, scores, method=Quadrature(index="banzhaf")).interval()[0]
         inside.append(low <= 3.0 <= high)

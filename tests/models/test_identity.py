@@ -86,9 +86,14 @@ def test_models_that_are_no_file_need_a_name(create):
         fingerprint(as_model(create()))
 
 
-def compared(score):
-    """A language model whose answers are compared by a function."""
-    return AnswerScore(language=Fitted(), score=score)
+def compared(name):
+    """A language model whose answers are compared by a function of that name."""
+
+    def judge(new, answer):
+        return float(new == answer)
+
+    judge.model_id = name
+    return AnswerScore(language=Fitted(), score=judge)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ def compared(score):
         (ServerModel(URL, max_new_tokens=2), ServerModel(URL, max_new_tokens=8)),
         (ServerModel(URL, options={"seed": 1}), ServerModel(URL, options={"seed": 2})),
         (ServerModel(URL, temperature=0.0), ServerModel(URL, temperature=0.5)),
-        (compared(lambda new, old: 0.5), compared(lambda new, old: float(new == old))),
+        (compared("strict"), compared("mild")),
         (with_reader(len, lambda out, n: out), with_reader(len, lambda out, n: -out)),
         (SignalModel(model=len, layout="first"), SignalModel(model=len, layout="last")),
         (as_model(Fitted()), SklearnModel(predict=Fitted().predict, ranked=False)),
@@ -107,6 +112,13 @@ def test_settings_around_a_named_model_count(first, second):
     """A name stands for the model, not for how its answers are read, written or compared."""
     assert named(first, "a") == named(first, "a") != named(second, "a")
     assert named(first, "a") != named(first, "b")
+
+
+@pytest.mark.parametrize("judge", [lambda new, old: 0.5, len, functools.partial(max, 1)])
+def test_a_function_that_compares_answers_needs_a_name(judge):
+    """Its code does not decide what it returns, and two of them may have the same code."""
+    with pytest.raises(TypeError, match=r"name for the function `score`.*\.model_id = "):
+        named(AnswerScore(language=Fitted(), score=judge), "a")
 
 
 def test_where_a_server_is_does_not_count():

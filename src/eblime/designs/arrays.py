@@ -58,8 +58,8 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 
 
 def _first_look(p: int) -> int | None:
-    """Masks before a stop rule first looks: a block, where that is less than usual."""
-    return 32 if p <= 16 else 64 if p <= 32 else None
+    """Masks before a stop rule first looks: at most a block, and fewer than usual."""
+    return next((n for n, most in ((32, 16), (64, 64), (128, 128)) if p <= most), None)
 
 
 orthogonal.keeps_order = True  # type: ignore[attr-defined]  # see docs/how-to/extend.md

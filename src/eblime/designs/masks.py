@@ -5,7 +5,6 @@
 | `orthogonal` | balanced: any few features show all combinations equally often | yes |
 | `bernoulli` | a fair coin for each feature | no |
 | `sizes` | the number of hidden features is uniform: lime's for texts | no |
-| `paired` | complementary pairs, all equally likely | yes |
 | `leverage` | complementary pairs, all sizes equally likely | yes |
 | `exhaustive` | all 2^p masks | yes |
 
@@ -27,7 +26,6 @@ from math import comb
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.answers import Proposal
@@ -51,26 +49,6 @@ def bernoulli(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     return masks
 
 
-def paired(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
-    """Complementary pairs without replacement: a mask, then the mask of all that it hides.
-
-    All features are shown equally often. What is even in the complement, such as interactions of
-    two features, cancels out of the importances. The first pair is the input itself and everything
-    hidden; their weights correct for being asked always.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.designs import paired
-    >>> paired(np.random.default_rng(0), 4, 3).masks
-    array([[1., 1., 1.],
-           [0., 0., 0.],
-           [1., 0., 1.],
-           [0., 1., 0.]])
-    """
-    return proposal(rng, n_masks, p, any_pairs)
-
-
 def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     """Complementary pairs without replacement, all sizes from 1 to p - 1 equally likely.
 
@@ -89,7 +67,14 @@ def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     >>> proposal.sampling_weights.shape
     (6,)
     """
-    return proposal(rng, n_masks, p, _pairs_of_every_size)
+    parts = []
+    left = n_masks
+    while left > 0:  # every mask once before any is repeated
+        n = min(left, 2**p)
+        parts.append(_one_pass(rng, n, p))
+        left -= n
+    masks, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Proposal(masks=masks, sampling_weights=weights)
 
 
 def exhaustive(rng: object, n_masks: object, p: int) -> FloatArray:  # noqa: ARG001
@@ -147,44 +132,22 @@ sizes.all_masks = _all_by_size  # type: ignore[attr-defined]
 sizes.law = "each number of hidden features counting the same"  # type: ignore[attr-defined]
 
 
-# (rng, number of pairs, p) -> one mask of each pair, (m, p), and the logarithm of the number of
-# pairs there are for each expected one, (m,)
 Drawn = TypeVar("Drawn", FloatArray, BoolArray)
-Chosen = NDArray[np.float64 | np.bool_]  # masks, one of each pair
-Choose = Callable[[np.random.Generator, int, int], tuple[Chosen, FloatArray]]
 _TRIES = 100  # draws of masks, until different ones are rare
 _DENSE = 4  # with fewer candidates than this for each pair wanted, all candidates are listed
 
 
-def proposal(rng: np.random.Generator, n_masks: int, p: int, choose: Choose) -> Proposal:
-    """The ends and other pairs, which `choose` draws; every mask once before any is repeated."""
-    parts = []
-    left = n_masks
-    while left > 0:
-        n = min(left, 2**p)
-        parts.append(_one_pass(rng, n, p, choose))
-        left -= n
-    if len(parts) == 1:  # no copy
-        return Proposal(masks=parts[0][0], sampling_weights=parts[0][1])
-    return Proposal(
-        masks=np.concatenate([masks for masks, _ in parts]),
-        sampling_weights=np.concatenate([weights for _, weights in parts]),
-    )
-
-
-def _one_pass(
-    rng: np.random.Generator, n: int, p: int, choose: Choose
-) -> tuple[FloatArray, FloatArray]:
+def _one_pass(rng: np.random.Generator, n: int, p: int) -> tuple[FloatArray, FloatArray]:
     """At most 2^p masks, none of them twice, and their weights, with a mean of about one."""
     ends = np.array([[1.0], [0.0]]) @ np.ones((1, p))
     if n <= 2:
         return ends[:n], np.ones(n)
     m = (n - 1) // 2  # pairs besides the ends, the last of them cut off if n is odd
-    chosen, log_ratio = choose(rng, m, p)
+    chosen, log_ratio = _pairs_of_every_size(rng, m, p)
     order = rng.permutation(m)
     chosen, log_ratio = chosen[order], log_ratio[order]
     turned = rng.integers(0, 2, size=(m, 1)) == 1
-    first = (chosen > 0.5) ^ turned  # of each pair
+    first = chosen ^ turned  # of each pair
     masks = np.empty((n, p))
     masks[:2] = ends
     masks[2::2], masks[3::2] = first[: (n - 1) // 2], ~first[: (n - 2) // 2]
@@ -194,24 +157,11 @@ def _one_pass(
     return masks, weights
 
 
-def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[Chosen, FloatArray]:
-    """Pairs that are all equally likely, the ends excluded."""
-    total = 2 ** (p - 1) - 1
-    ratio = np.full(m, (p - 1) * np.log(2) + np.log1p(-(2.0 ** (1 - p))) - np.log(m))
-    if total <= _DENSE * m:
-        bits = rng.permutation(total)[:m]  # of all features but the first, which is shown
-        rest = (bits[:, None] >> np.arange(p - 1)) & 1
-        return np.column_stack([np.ones(m), rest]), ratio
+def _pairs_of_every_size(rng: np.random.Generator, m: int, p: int) -> tuple[BoolArray, FloatArray]:
+    """One mask of each of m pairs: first how many features it shows, evenly, then which.
 
-    def draw(n: int) -> BoolArray:
-        masks = rng.integers(0, 2, size=(n, p)) == 1
-        return np.asarray(masks[masks.any(axis=1) & ~masks.all(axis=1)])
-
-    return distinct_pairs(draw, m, p), ratio
-
-
-def _pairs_of_every_size(rng: np.random.Generator, m: int, p: int) -> tuple[Chosen, FloatArray]:
-    """The number of shown features evenly, then a pair with that number, all equally likely."""
+    With it, for each pair, the logarithm of the number of pairs there are for each expected one.
+    """
     size = np.arange(1, p // 2 + 1)
     log_pairs, shares = log_subsets(p)[size], np.full(len(size), 2.0)
     halves = 2 * size == p  # a pair of two masks of the same size

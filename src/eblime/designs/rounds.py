@@ -49,8 +49,8 @@ def one_shot(masks: MaskDesign, n_masks: int) -> Design:
     --------
     >>> import numpy as np
     >>> from eblime.answers import Answers
-    >>> from eblime.designs import one_shot, paired
-    >>> design = one_shot(paired, 4)
+    >>> from eblime.designs import leverage, one_shot
+    >>> design = one_shot(leverage, 4)
     >>> design.next(np.random.default_rng(0), Answers.none(["a", "b"])).masks.shape
     (4, 2)
     """

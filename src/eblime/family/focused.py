@@ -11,7 +11,8 @@ from eblime._checks import check_count, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
 from eblime.designs.adaptive import in_pairs
-from eblime.designs.masks import cap_shares, paired, pool_of_pairs, round_randomly
+from eblime.designs.arrays import orthogonal
+from eblime.designs.masks import cap_shares, pool_of_pairs, round_randomly
 
 _ROUNDS = 4  # after the first
 _CANDIDATES = 5_000  # pairs in a round
@@ -21,7 +22,7 @@ _CANDIDATES = 5_000  # pairs in a round
 class Focused:
     """BayesLIME's focused sampling: pairs where the prediction is least certain are likelier.
 
-    A third of the complementary pairs are drawn evenly. In four later rounds the chance of one of
+    A third of the masks are orthogonal. In four later rounds the chance of one of
     5,000 candidates is proportional to `exp(sd / temperature)`, with sd the predictive standard
     deviation of a line fitted to the answers so far. Unlike BayesLIME's, each pair is weighed by
     the inverse of its chance, so that the estimand is that of evenly drawn masks. Within a round no
@@ -64,7 +65,10 @@ class Focused:
         n, p = self.n_masks, answers.n_features
         later = (n - max(n // 3, min(n, 2 * p))) // 2  # pairs after the first round
         if answers.n_masks == 0:
-            return paired(rng, n - 2 * later, p)
+            masks = orthogonal(rng, n - 2 * later, p)
+            weights = np.ones(len(masks))  # the ends are always asked, and count less for it
+            masks[:2], weights[:2] = [[1.0], [0.0]][: len(masks)], len(masks) / 2.0**p
+            return Proposal(masks=masks, sampling_weights=weights)
         left = (n - answers.n_masks) // 2
         if left <= 0:
             return None

@@ -14,7 +14,8 @@ from eblime.models.signal import SignalModel
 
 __all__ = ["fingerprint", "named"]
 
-_FUNCTIONS = ("preprocess", "reader", "score")  # settings of eblime's own models
+_FUNCTIONS = ("preprocess", "reader")  # settings of eblime's own models
+_JUDGES = ("score", "embed")  # functions that compare answers
 _LEFT_OUT = ("url", "key_name", "digest", "device")  # they change no answer
 _DATA = (str, int, float, tuple, Mapping)
 
@@ -48,8 +49,9 @@ def fingerprint(model: object) -> str:
 def named(model: object, model_id: str) -> str:
     """The user's name of a model, and a digest of the settings that eblime wraps the model with.
 
-    They are the reader, the function that compares answers, the length of a written answer, ...
-    Functions count by their code, and not at all where that cannot be compared.
+    They are the reader, the length of a written answer, ... Functions count by their code, and not
+    at all where that cannot be compared. A function that compares answers must have a name of its
+    own, its attribute `model_id`: the same model is often asked with several of them.
     """
     return f"{model_id} {digest_of([*_settings(model)])}"
 
@@ -64,10 +66,23 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
         value = getattr(model, entry.name)
         if not entry.compare or entry.name in _LEFT_OUT:
             continue
-        if isinstance(value, MethodType):
+        if entry.name in _JUDGES and callable(value):
+            yield entry.name, _name_of_judge(entry.name, value)
+        elif isinstance(value, MethodType):
             yield entry.name, value.__name__
         elif _is_adapter(value):
             yield from _settings(value)
         elif entry.name in _FUNCTIONS or isinstance(value, _DATA):
             with suppress(UnknownContentError):
                 yield entry.name, digest_of(value)
+
+
+def _name_of_judge(setting: str, function: object) -> str:
+    known = getattr(function, "model_id", None)
+    if isinstance(known, str) and known:
+        return known
+    raise TypeError(
+        f"`cache` needs a name for the function `{setting}`, because what it returns can depend on "
+        'other code: set its attribute, such as judge.model_id = "judge, 2026-11-03", and change '
+        "the name when the function changes."
+    )

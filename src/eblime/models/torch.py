@@ -15,7 +15,7 @@ from eblime._checks import check_choice
 from eblime._lazy import import_extra
 from eblime._threads import at_fork
 from eblime._types import FloatArray
-from eblime.models.conversion import as_array, read_scores
+from eblime.models.conversion import ACTIVATIONS, as_array, read_scores
 from eblime.protocols import RenderedScene
 
 if TYPE_CHECKING:
@@ -54,8 +54,10 @@ class TorchModel:
         "auto" uses the device of the network's parameters; otherwise the network is moved to this
         device and stays there.
     activation
-        Turns outputs into scores: "softmax", "sigmoid" or "none". "softmax" leaves outputs that are
-        probabilities already, in the first batch, as they are, with a warning.
+        Turns outputs into scores: "softmax", "sigmoid" or "none". "auto" is a softmax, unless the
+        outputs of the first batch are probabilities already (none is negative, and each row sums to
+        1) or there is only one. The provenance says what was applied. "softmax" leaves
+        probabilities as they are, too, with a warning.
     precision
         "full" is that of the parameters. "half" runs the network in half precision (float16, on a
         CPU bfloat16), which is accurate to about three digits and faster on a GPU. "auto" does so
@@ -94,17 +96,17 @@ class TorchModel:
     module: torch.nn.Module
     preprocess: Callable[[Any], object] | None = None
     device: str = "auto"
-    activation: Literal["softmax", "sigmoid", "none"] = "softmax"
+    activation: Literal["auto", "softmax", "sigmoid", "none"] = "auto"
     precision: Literal["auto", "full", "half"] = "auto"
     output: str | int | None = None
     as_is: bool = False
     reader: Callable[[Any, int], ArrayLike] | None = None
-    decided: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+    decided: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     scales_uint8: ClassVar[bool] = True  # uint8 images are divided by 255, others are not
 
     def __post_init__(self) -> None:
-        check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
+        check_choice("activation", self.activation, ACTIVATIONS)
         check_choice("precision", self.precision, ("auto", "full", "half"))
         if not isinstance(self.module, import_torch().nn.Module):
             kind = type(self.module).__name__
