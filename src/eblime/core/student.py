@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import optimize, special
 
 from eblime._types import BoolArray, FloatArray, IntArray
 
@@ -36,10 +36,9 @@ def student_cdf(df: float, z: FloatArray) -> FloatArray:
         return np.asarray(special.ndtr(z))
     if df < _MANY:
         return np.asarray(special.stdtr(df, z))
-    size = np.abs(z)
-    far = ~(size <= _NEAR)  # NaN among them
+    far = ~(z >= -_NEAR)  # NaN among them
     lower = np.asarray(special.ndtr(-_normal_size(df, np.log1p(z * z / df))))
-    lower[far] = special.stdtr(df, -size[far])  # relative to the tail it is less exact
+    lower[far] = special.stdtr(df, z[far])  # relative to the lower tail it is less exact
     return np.where(z < 0, lower, 1 - lower)
 
 
@@ -297,7 +296,8 @@ class SignedMixture:
         square = law.loc**2 * chance + 2 * law.loc * law.scale * first + law.scale**2 * second
         whole = law.loc**2 + law.scale**2 / power
         mean, mean_square = law.mix(law.loc + more * above), law.mix(whole + more * square)
-        return mean / self._total, mean_square / self._total
+        total = 1 + more * law.mix(chance)
+        return mean / total, mean_square / total
 
 
 def share_of_positive(chances: FloatArray, known: float) -> float:
@@ -308,13 +308,13 @@ def share_of_positive(chances: FloatArray, known: float) -> float:
     large one, whose sign is sure, says little about small ones. The share is the most probable one,
     as if the signs of `known` open importances of each kind were known. The log is concave.
     """
-    weights, low, high = 2 * np.sqrt(chances * (1 - chances)), 0.0, 1.0
-    for _ in range(50):
-        share = (low + high) / 2
-        likely = share * chances + (1 - share) * (1 - chances)
-        slope = float(weights @ ((2 * chances - 1) / likely)) + known / share - known / (1 - share)
-        low, high = (share, high) if slope > 0 else (low, share)
-    return (low + high) / 2
+    weights, lean = 2 * np.sqrt(chances * (1 - chances)), 2 * chances - 1
+
+    def slope(share: float) -> float:
+        told = float(weights @ (lean / (share * lean + 1 - chances)))
+        return told + known / share - known / (1 - share)
+
+    return float(optimize.brentq(slope, 1e-9, 1 - 1e-9))
 
 
 class StudentLaw(ABC):
