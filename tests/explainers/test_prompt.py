@@ -536,7 +536,7 @@ def test_each_source_may_have_its_own_place():
     assert set(seen) == {
         f"Contract: {a}\nMail: {b}\nQ: When?" for a in ("", "1889") for b in ("", "Hi")
     }
-    with pytest.raises(ValueError, match="or each of them once by its name"):
+    with pytest.raises(ValueError, match="or each source once by its name"):
         eblime.PromptExplainer(len, sources, "{contract}{contract}{mail}")
 
 

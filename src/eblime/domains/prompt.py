@@ -247,11 +247,11 @@ def _brief(text: str) -> str:
 def as_chat(prompt: Any, system: str | None) -> Any:
     """The template as the user gave it, or the messages of a chat if a system has a message."""
     messages = [] if isinstance(prompt, str) else prompt
-    known = isinstance(messages, Sequence) and all(isinstance(m, Mapping) for m in messages)
-    if not known or not all("role" in message for message in messages):
-        raise TypeError(
-            f'`prompt` must be a string, or messages with a "role"; got {type(prompt).__name__}.'
-        )
+    if not isinstance(messages, Sequence) or not all(
+        isinstance(message, Mapping) and "role" in message for message in messages
+    ):
+        kind = type(prompt).__name__
+        raise TypeError(f'`prompt` must be a string, or messages with a "role"; got {kind}.')
     if system is None:
         return prompt
     first = {"role": "system", "content": check_text("system", system, empty=False)}
@@ -284,13 +284,12 @@ def place_sources(
     order = [key for key in placeholder.findall(whole) if key != "question"]
     if sorted(order) != sorted(keys):
         raise ValueError(
-            "`prompt` must contain {sources} once, where the sources are, or each of them once by "
-            f"its name in braces; it contains {{sources}} {whole.count('{sources}')} times."
+            "`prompt` must contain {sources} once, or each source once by its name in braces; it "
+            f"contains {{sources}} {whole.count('{sources}')} times."
         )
     if question and "{question}" not in whole:
         raise ValueError(
-            "`prompt` must contain {question}, where the question is; it does not. Leave out the "
-            "question if it is one of the sources."
+            "`prompt` must contain {question}, unless the question is a source; it does not."
         )
     values = {key: _MARK.format(k) for k, key in enumerate(order)} | {"question": question}
 
@@ -346,8 +345,8 @@ def group_sources(sources: Sources, groups: Any) -> tuple[list[str], list[int]]:
     labels = list(sources.names)
     if groups == "similar":
         found = similar_groups(sources.texts)
-        more = {k: f" and {n - 1} like it" if n > 1 else "" for k, n in Counter(found).items()}
-        labels = [f"{sources.names[k]}{more[k]}" for k in found]
+        more = [f" and {found.count(k) - 1} like it" if found.count(k) > 1 else "" for k in found]
+        labels = [f"{sources.names[k]}{words}" for k, words in zip(found, more, strict=True)]
     elif groups is not None:
         if isinstance(groups, str) or len(groups) != len(labels):
             raise ValueError(

@@ -32,7 +32,7 @@ from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings
 from eblime.explainers.base import BaseExplainer, ExplainSettings, list_settings, spend
-from eblime.models.language import ServerModel, as_language_model, count, count_usage
+from eblime.models.language import ServerModel, add_usage, as_language_model, count_usage
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
@@ -264,12 +264,12 @@ class PromptExplainer(BaseExplainer):
         unknown = [str(key) for key in row if key not in _COLUMNS]
         if "question" not in row and unknown:
             raise ValueError(f'A row must have a column "question"; got {", ".join(unknown)}.')
-        known = {key: row[key] for key in _COLUMNS if key in row}
+        known = {key: row.get(key) for key in _COLUMNS}
         known |= {} if answer is None else {"answer": answer}
         return {  # a table has NaN where a row has no answer
             key: value
             for key, value in known.items()
-            if value is not None and not (isinstance(value, float) and np.isnan(value))
+            if not (value is None or (isinstance(value, float) and np.isnan(value)))
         }
 
     def _sources(self, sources: object) -> Any:
@@ -315,7 +315,7 @@ def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str
         except Exception as error:
             raise model_error(1, error) from error
         for name, number in used.items():
-            count(name, number)
+            add_usage(name, number)
         if not isinstance(answer, str) or not answer.strip():
             raise ModelError(
                 "The model's answer to the prompt with all sources is empty; give `answer`."

@@ -101,7 +101,7 @@ def count_usage() -> Iterator[Counter[str]]:
         _used.reset(token)
 
 
-def count(name: str, number: int) -> None:
+def add_usage(name: str, number: int) -> None:
     """Add to what is counted now, in whichever thread a model is called."""
     if (found := _used.get()) is not None:
         with _COUNTING:
@@ -225,7 +225,7 @@ class TransformersModel:
                 for k, ids in zip(places, new[:, tokens.shape[1] :].tolist(), strict=True):
                     found[k] = self.tokenizer.decode(ids, skip_special_tokens=True)
                     ends = {self.tokenizer.eos_token_id, settings["pad_token_id"]}
-                    count("cut", len(ids) == settings["max_new_tokens"] and ids[-1] not in ends)
+                    add_usage("cut", len(ids) == settings["max_new_tokens"] and ids[-1] not in ends)
         return found
 
     def _encode(self, text: str, *, special: bool = False) -> list[int]:
@@ -404,7 +404,7 @@ class ServerModel:
         found = []
         for prompt in prompts:
             reply = self._ask_prompt(form, prompt, **settings)
-            count("cut", _find(reply, "choices", 0, "finish_reason") == "length")
+            add_usage("cut", _find(reply, "choices", 0, "finish_reason") == "length")
             text = _find(reply, "choices", 0, *place, kind=str)
             if text is None:
                 reason = _short(_find(reply, "choices", 0, "finish_reason"))
@@ -527,7 +527,7 @@ class ServerModel:
         if isinstance(found, ServerError):  # raised here, where no frame of a traceback has the key
             raise found
         for name in ("prompt_tokens", "completion_tokens"):
-            count(name, _find(found, "usage", name, kind=int) or 0)
+            add_usage(name, _find(found, "usage", name, kind=int) or 0)
         return found
 
     def _data(self, body: Mapping[str, object] | None) -> bytes | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from eblime.results.explanation import Explanation
 
-_LARGEST_EXPONENT = 20  # of a factor that is written out
+_LARGEST = 700.0  # exponent
 
 
 class Prediction(NamedTuple):
@@ -120,12 +120,14 @@ class Grounded:
 
     def __str__(self) -> str:
         """A sentence with both scores."""
-        more = float(self)
-        said = f"The score is {self.score:.3g} with all sources and {self.without:.3g} with none"
-        if not self.times or abs(more) > _LARGEST_EXPONENT:
-            return f"{said}: {more:+.3g} by all of them together."
-        factor = f"exp({more:.2g}) = {np.exp(more):.2g}"
-        return f"{said}: {self.times.replace('{}', factor)} with the sources."
+        more, times = float(self), self.times or "{} in all"
+        factor = (
+            f"exp({more:.2g}) = {np.exp(min(more, _LARGEST)):.2g}" if self.times else f"{more:+.3g}"
+        )
+        return (
+            f"The score is {self.score:.3g} with all sources and {self.without:.3g} with none: "
+            f"{times.replace('{}', factor)} with the sources."
+        )
 
 
 def grounded(explanation: Explanation) -> Grounded | None:
