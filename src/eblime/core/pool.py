@@ -25,9 +25,9 @@ from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
 from eblime.core.lam import Evidence
 from eblime.core.local import Level, LocalMixture
+from eblime.core.overall import component_grid
 from eblime.core.student import StudentMixture
 
-_NARROW, _GROWTH, _TOP, _OVERLAP = 0.15, 0.5, 40.0, 0.6  # of the grid: see `_grid`
 _ROUNDS = 15  # of learning: a sweep over every input, and new weights
 _SWEEPS = 30  # until the sites of one input no longer move
 _KEPT = 0.3  # share of the old sites in the new ones
@@ -38,18 +38,7 @@ _FREE, _SITE = 1e-9, 1e-3  # least precision of a cavity, and of a site over p
 _BLOCK = 1 << 16  # numbers held at once
 
 
-def _grid() -> tuple[FloatArray, FloatArray]:
-    """Centres and widths of the normal laws, symmetric about zero and wider far from it."""
-    centres, steps = [0.0], [_NARROW]
-    while centres[-1] < _TOP:
-        steps.append(max(_NARROW, _GROWTH * centres[-1]))
-        centres.append(centres[-1] + steps[-1])
-    sides = np.array([centres, steps])
-    both = np.concatenate([sides[:, :0:-1] * [[-1.0], [1.0]], sides], axis=1)
-    return both[0], _OVERLAP * both[1]
-
-
-CENTRES, WIDTHS = _grid()  # (K,)
+CENTRES, WIDTHS = component_grid(0.15, 0.5, 40.0)  # (K,)
 _HEAVY = np.gradient(CENTRES) / (1 + CENTRES**2) ** 1.5
 _DEFAULT = _HEAVY / _HEAVY.sum()  # a t law with two degrees of freedom
 
