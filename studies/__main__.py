@@ -24,6 +24,7 @@ STUDIES = {
             "faithfulness",
             "family",
             "held-out",
+            "hiding",
             "indices",
             "inspection",
         ),

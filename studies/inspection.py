@@ -97,15 +97,22 @@ def inspection(
     return run_study(ROWS[part], settings, numbers, inputs=inputs, jobs=jobs, **how)
 
 
-def signal_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
-    """One A-scan with a hole: the first 72 are real, nine of each hole, the others simulated."""
+def a_scan(settings: Mapping[str, Any], number: int) -> tuple[Any, int, float]:
+    """An A-scan with a hole, the hole's number and the time of its echo.
+
+    The first 72 are real, nine of each hole, the others simulated.
+    """
     if number < 72:
         hole, (along, across) = number // 9, divmod(number % 9, 3)
         x, y, time = plate().holes[hole]
-        signal = plate().volume[:, int(x) + along - 1, int(y) + across - 1]
-    else:
-        made = simulated_echoes(study_generator(settings, number, 1), 1)
-        hole, signal, time = number, made.signals[0], float(made.times[0])
+        return plate().volume[:, int(x) + along - 1, int(y) + across - 1], hole, time
+    made = simulated_echoes(study_generator(settings, number, 1), 1)
+    return made.signals[0], number, float(made.times[0])
+
+
+def signal_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """How one A-scan is explained."""
+    signal, hole, time = a_scan(settings, number)
     e = explain_signal(signal, settings, number)
     edges = np.linspace(0, len(signal), WINDOWS + 1)
     holds = (edges[:-1] <= time) & (time < edges[1:])

@@ -162,7 +162,8 @@ class Model(Protocol):
     """A black box: a batch of n inputs in, scores of shape (n, outputs) or (n,) out.
 
     A model may also have `ranked = False`, if its highest output is not the prediction, and
-    `about(scene)`, a dictionary of words about how it takes an input, for the provenance.
+    `about(scene)`, a dictionary of words about how it takes an input, for the provenance; or one
+    in `decided`, about all inputs.
     """
 
     def __call__(self, batch: Any) -> Any:

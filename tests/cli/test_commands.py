@@ -235,7 +235,11 @@ def test_photos_are_scaled_to_the_size_of_an_onnx_graph(folder, capsys):
     )
     net = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.save(net, folder / "net.onnx")
-    code, _, err = explain(capsys, "photos/a.png", "--normalise", "imagenet", model="net.onnx")
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (24, 32, 3), dtype=np.uint8)).save(
+        "photos/a.png"
+    )
+    words = ("photos/a.png", "--normalise", "imagenet", "--activation", "none")
+    code, _, err = explain(capsys, *words, model="net.onnx")
     e = eblime.load(folder / "eblime-out" / "a.eblime")
 
     assert (code, err) == (0, "")
@@ -243,7 +247,7 @@ def test_photos_are_scaled_to_the_size_of_an_onnx_graph(folder, capsys):
     mean = e.scene.shown.mean(axis=(0, 1)) / 255
     wanted = (mean - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     assert e.prediction == pytest.approx(wanted.max(), rel=1e-3)
-    words = ("photos/a.png", "--normalise", "imagenet", "--cache", "answers.db", "--json")
+    words = (*words, "--cache", "answers.db", "--json")
     calls = [
         json.loads(explain(capsys, *words, model="net.onnx")[1])["provenance"]["model_calls"]
         for _ in range(2)
@@ -361,7 +365,7 @@ def test_a_picture_is_written_whole_or_not_at_all(tmp_path):
 
 @pytest.mark.parametrize(
     ("mode", "value", "wanted"),
-    [("I;16", 32768, 128), ("RGBA", (10, 10, 10, 0), 255), ("F", 0.5, 0), ("P", 3, 0)],
+    [("I;16", 32768, 128), ("RGBA", (10, 10, 10, 0), 255), ("F", 0.5, 128), ("P", 3, 0)],
 )
 def test_photos_of_any_depth_are_read_as_eight_bits(tmp_path, mode, value, wanted):
     """16 bits are scaled, and transparent pixels become white."""
@@ -369,7 +373,7 @@ def test_photos_of_any_depth_are_read_as_eight_bits(tmp_path, mode, value, wante
     image = Image.fromarray(pixels) if pixels is not None else Image.new(mode, (4, 4), value)
     path = tmp_path / ("x.tiff" if mode == "F" else "x.png")
     image.save(path)
-    found = read_photo(path, None)
+    found = read_photo(path, None).pixels
 
     assert found.shape == (4, 4, 3)
     assert found.dtype == np.uint8
@@ -665,36 +669,74 @@ def tall(folder):
     upright.save(folder / "tall" / "b.png")
 
 
-def test_a_cropped_photo_is_reported_once(folder, capsys):
-    """With how much of it the network sees, and the options that show it the whole photo."""
+FITS = {  # what is said, the upper left corner, and the middle
+    "crop": ("cropped to the middle 40 x 40 of 40 x 60 pixels", 200),
+    "pad": ("40 x 60 pixels with black borders to 60 x 60", 0),
+    "stretch": ("40 x 60 pixels stretched to 20 x 20", 200),
+}
+
+
+@pytest.mark.parametrize("fit", [*FITS, None])
+def test_a_photo_of_another_shape(folder, capsys, fit):
+    """The console says so once, and the provenance and the page for each; "pad" is usual."""
     tall(folder)
-    code, _, err = explain(capsys, "tall", "--size", 20, "--json")
+    words, corner = FITS[fit or "pad"]
+    given = ("--fit", fit) if fit else ()
+    code, _, err = explain(capsys, "tall", "--size", 20, *given, "--json")
+    e = eblime.load("eblime-out/b.eblime")
 
     assert code == 0
-    assert err.count("the middle 40 x 40 of 40 x 60 pixels") == 1
+    assert err.count(words) == 1
     assert "a.png" in err
-    assert "--fit pad or --fit stretch" in err
+    assert e.provenance["input"]["fit"] == words
+    assert f"fit {words}" in Path("eblime-out/b.html").read_text(encoding="utf8")
+    assert e.scene.shown.shape == (20, 20, 3)
+    assert e.scene.shown[0, 0, 0] == corner
+    assert (e.scene.shown[:, 10] == 200).all()
 
 
-@pytest.mark.parametrize(("fit", "corner"), [("pad", 0), ("stretch", 200)])
-def test_a_photo_that_is_not_cropped(folder, capsys, fit, corner):
-    """Black borders, or other proportions, and no message."""
-    tall(folder)
-    code, _, err = explain(capsys, "tall/b.png", "--size", 20, "--fit", fit, "--json")
-    shown = eblime.load("eblime-out/b.eblime").scene.shown
-
-    assert (code, err) == (0, "")
-    assert shown.shape == (20, 20, 3)
-    assert shown[0, 0, 0] == corner
-    assert (shown[:, 10] == 200).all()
-
-
-def test_photos_of_about_the_right_shape_give_no_message(folder, capsys):
-    """Less than a tenth is cut off."""
-    Image.fromarray(np.full((40, 41, 3), 200, dtype=np.uint8)).save("square.png")
+def test_photos_of_the_right_shape_give_no_message(folder, capsys):
+    """Nor have they a word in the provenance."""
+    Image.fromarray(np.full((40, 40, 3), 200, dtype=np.uint8)).save("square.png")
     code, _, err = explain(capsys, "square.png", "--size", 20, "--json")
 
     assert (code, err) == (0, "")
+    assert "fit" not in eblime.load("eblime-out/square.eblime").provenance["input"]
+
+
+def test_the_depth_of_pixels_is_an_option(folder, capsys):
+    """As in Python: 12 bits need a word, and a window may be given instead."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0)],
+        "g",
+        [helper.make_tensor_value_info("x", kind, [None, 1, 12, 16])],
+        [helper.make_tensor_value_info("y", kind, [None, 1])],
+    )
+    net = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(net, folder / "net.onnx")
+    deep = np.random.default_rng(0).integers(0, 4096, (12, 16)).astype(np.uint16)
+    Image.fromarray(deep).save("deep.png")
+    refused, _, message = explain(capsys, "deep.png", model="net.onnx")
+    assert refused == 2
+    assert "Set --bits (such as 12," in message
+    for words, divisor in ((("--bits", 12), 4095), (("--window", "0,4000"), 4000)):
+        code, _, err = explain(capsys, "deep.png", *words, model="net.onnx")
+        e = eblime.load("eblime-out/deep.eblime")
+
+        assert (code, err) == (0, "")
+        assert e.prediction == pytest.approx((deep / divisor).clip(0, 1).mean(), rel=1e-6)
+        assert e.provenance["input"]["pixels"] == f"0 to {divisor} as 0 to 1"
+        wanted = eblime.ImageExplainer(
+            "net.onnx",
+            segmentation=("grid", {"rows": 3, "columns": 4}),
+            hide=0,
+            window=(0, divisor),
+            n_masks=100,
+        ).explain(deep)
+        assert wanted.prediction == pytest.approx(e.prediction, rel=1e-6)
 
 
 def test_a_run_reports_cropped_photos_before_it_starts(folder, capsys):
@@ -702,10 +744,9 @@ def test_a_run_reports_cropped_photos_before_it_starts(folder, capsys):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     tall(folder)
     settings = ("--model", "shades:green", "--segmentation", GRID, "--hide", 0, "--size", 20)
-    code, _, err = run_command(capsys, "batch", "image", "tall", *settings, "--out", "run")
-    again, _, message = run_command(
-        capsys, "batch", "image", "tall", *settings, "--fit", "pad", "--out", "run"
-    )
+    words = ("batch", "image", "tall", *settings, "--out", "run")
+    code, _, err = run_command(capsys, *words, "--fit", "crop")
+    again, _, message = run_command(capsys, *words)
 
     assert code == 0, err
     assert err.count("the middle 40 x 40 of 40 x 60 pixels") == 1

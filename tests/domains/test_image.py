@@ -375,7 +375,7 @@ def test_pil_images_and_open_files_are_rotated():
 
     with Image.open(rotated_file(Image.fromarray(photo()), "PNG")) as opened:
         assert_array_equal(read_image(opened, segmentation="grid", hide=0).shown, wanted)
-        assert_array_equal(read_photo(opened), wanted)
+        assert_array_equal(read_photo(opened).pixels, wanted)
     file = rotated_file(Image.fromarray(photo()), "PNG")
     assert_array_equal(read_image(file, segmentation="grid", hide=0).shown, wanted)
 
@@ -508,7 +508,7 @@ def test_every_photo_ending_can_be_read(tmp_path, ending):
     path = tmp_path / f"photo{ending}"
     Image.fromarray(photo()).save(path)
 
-    assert read_photo(path).shape == (60, 80, 3)
+    assert read_photo(path).pixels.shape == (60, 80, 3)
 
 
 def test_warnings_about_photos_point_at_the_caller():
@@ -544,6 +544,89 @@ def test_floats_up_to_255_come_with_a_warning():
         eblime.ImageExplainer(lambda b: b.mean((1, 2, 3)), segmentation="grid", n_masks=60).explain(
             floats
         )
+
+
+def deep_grey(folder, bits):
+    """A grey image of some bits as uint8, and with 16 bits in an array and in two files."""
+    small = photo()[..., 0].copy()
+    small[0, :2] = 0, 255
+    deep = (small.astype(np.int64) * ((1 << bits) - 1) // 255).astype(np.uint16)
+    for ending in ("png", "tif"):
+        Image.fromarray(deep).save(folder / f"deep.{ending}")
+    return small, deep, [deep, folder / "deep.png", str(folder / "deep.tif")]
+
+
+class Grey:
+    """A network of grey images that takes 0 to 1, as `TorchModel` does; it fails on others."""
+
+    scales_uint8 = True
+
+    def __call__(self, batch):
+        """Mean of each image, (n, H, W)."""
+        floats = batch / 255 if batch.dtype == np.uint8 else batch
+        assert floats.max() <= 1
+        return floats.mean(axis=(1, 2))
+
+
+@pytest.mark.parametrize(("bits", "settings"), [(16, {"bits": 16}), (12, {"bits": 12})])
+def test_bits_are_a_rule_for_arrays_and_files(tmp_path, bits, settings):
+    """All of them become the same floats from 0 to 1; `window` says it with two numbers."""
+    small, deep, sources = deep_grey(tmp_path, bits)
+    largest = (1 << bits) - 1
+    for made in (settings, {"window": (0, largest)}):
+        explainer = eblime.ImageExplainer(Grey(), segmentation="grid", n_masks=60, **made)
+        for source in sources:
+            e = explainer.explain(source)
+            assert e.scene.shown.dtype == np.float32
+            assert_allclose(e.scene.shown, deep / largest, atol=1e-7)
+            assert e.provenance["input"]["pixels"] == f"0 to {largest} as 0 to 1"
+    wanted = eblime.ImageExplainer(Grey(), segmentation="grid", n_masks=60).explain(small)
+    assert e.prediction == pytest.approx(wanted.prediction, abs=1e-3)
+
+
+def test_a_window_clips():
+    """Numbers outside become black or white, also of 8 bits."""
+    made = {"segmentation": "grid", "n_masks": 60, "window": (50, 150)}
+    shown = eblime.ImageExplainer(Grey(), **made).explain(photo()[..., 0]).scene.shown
+
+    assert_allclose(shown, np.clip((photo()[..., 0] - 50.0) / 100, 0, 1), atol=1e-6)
+
+
+def test_whole_numbers_without_a_depth_are_refused(tmp_path):
+    """By a network that takes 0 to 1; the message says what to set."""
+    _, deep, sources = deep_grey(tmp_path, 12)
+    explainer = eblime.ImageExplainer(Grey(), segmentation="grid", n_masks=60)
+    for source in (*sources, deep.astype(np.int64)):  # a file of 16 bits that is dark, too
+        with pytest.raises(
+            ValueError, match=r"from 0 to 4095\. Set `bits` \(such as 12, .*`window`"
+        ):
+            explainer.explain(source)
+    with pytest.raises(ValueError, match=r"`bits` \(such as 16"):
+        explainer.explain(deep * 16)
+
+    _, bright, (_, path, _) = deep_grey(tmp_path, 16)
+    assert_allclose(explainer.explain(path).scene.shown, bright / 65535, atol=1e-7)
+    kept = eblime.ImageExplainer(lambda b: b.mean((1, 2)), segmentation="grid", n_masks=60)
+    assert_array_equal(kept.explain(deep).scene.shown, deep)  # a function gets what there is
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"bits": 8}, ValueError, r"8 bits are 0 to 255, and its numbers are from 0 to 4095"),
+        ({"bits": 0}, ValueError, r"`bits` must be >= 1"),
+        ({"bits": 12.0}, TypeError, r"`bits` must be a whole number"),
+        ({"window": (5, 5)}, ValueError, r"`window` must be two numbers, low < high"),
+        ({"window": (0, 1, 2)}, ValueError, r"`window` must be two numbers"),
+        ({"window": (0, np.inf)}, ValueError, r"`window` must be two numbers"),
+        ({"bits": 12, "window": (0, 1)}, ValueError, r"`bits` and `window` cannot be used tog"),
+    ],
+)
+def test_wrong_depths_are_refused(tmp_path, settings, error, message):
+    """The message has the range of the image."""
+    _, deep, _ = deep_grey(tmp_path, 12)
+    with pytest.raises(error, match=message):
+        eblime.ImageExplainer(Grey(), segmentation="grid", n_masks=60, **settings).explain(deep)
 
 
 def test_adapters_declare_whether_they_scale():

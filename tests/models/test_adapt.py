@@ -62,8 +62,12 @@ def test_keras_outputs_are_chosen_and_checked():
 
     batch = np.ones((3, 2, 2, 4))
 
-    assert_allclose(KerasModel(network=Network(), output="half")(batch), np.full((3, 4), 0.5))
-    assert_allclose(KerasModel(network=Network(), output=0)(batch), np.ones((3, 4)))
+    plain = {"network": Network(), "activation": "none"}
+    assert_allclose(KerasModel(output="half", **plain)(batch), np.full((3, 4), 0.5))
+    assert_allclose(KerasModel(output=0, **plain)(batch), np.ones((3, 4)))
+    chosen = KerasModel(network=Network(), output=0)
+    assert_allclose(chosen(10 * batch), np.full((3, 4), 0.25))
+    assert chosen.decided == {"activation": "softmax"}
     with pytest.raises(ValueError, match=r"2 outputs: 'mean' of shape \(3, 4\), 'half'"):
         as_model(Network())(batch)
     with pytest.raises(ValueError, match=r"it returned shape \(3, 2, 2, 4\)"):
@@ -87,7 +91,7 @@ def test_keras_on_the_torch_backend_is_keras():
     model = as_model(Network())
 
     assert isinstance(model, KerasModel)
-    assert_allclose(model(np.ones((3, 2, 2, 4))), np.ones((3, 4)))
+    assert_allclose(model(np.ones((3, 2, 2, 4)) / 4), np.full((3, 4), 0.25))  # probabilities
 
 
 @pytest.mark.filterwarnings("ignore")  # warnings of Keras

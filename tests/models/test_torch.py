@@ -210,18 +210,31 @@ def test_the_name_of_a_device_is_checked_when_the_model_is_created(device):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_probabilities_get_no_other_softmax(dtype):
-    """Those of a network that ends in one; a copy of the model finds out again."""
+    """Those of a network that ends in one; only "softmax" warns. The provenance says so."""
     net = torch.nn.Sequential(network(), torch.nn.Softmax(dim=1)).to(dtype)
-    model = eblime.TorchModel(net)
+    model = eblime.TorchModel(net, activation="softmax")
     wanted = eblime.TorchModel(net, activation="none")(IMAGE[None])
 
     for made in (model, pickle.loads(pickle.dumps(model))):
         with pytest.warns(UserWarning, match=r"probabilities already.*activation='none' in Torch"):
             assert_allclose(made(IMAGE[None]), wanted)
         assert_allclose(made(IMAGE[None]), wanted)  # without another warning
-    with pytest.warns(UserWarning, match="probabilities already"):
-        e = explain(net)
+    e = explain(net)
     assert_allclose(e.scores, explain(eblime.TorchModel(net, activation="none")).scores, atol=1e-6)
+    assert e.provenance["input"]["activation"] == "none"
+    assert explain(network()).provenance["input"]["activation"] == "softmax"
+
+
+def test_probabilities_of_several_labels_need_a_word():
+    """They are between 0 and 1 as small logits may be, and do not sum to 1: a warning says so."""
+    labels = torch.nn.Sequential(network(), torch.nn.Sigmoid())
+    with pytest.warns(UserWarning, match=r"do not sum to 1.*activation='none' in TorchModel"):
+        eblime.TorchModel(labels)(IMAGE[None])
+
+    for activation in ("none", "softmax"):
+        model = eblime.TorchModel(labels, activation=activation)
+        model(IMAGE[None])
+        assert model.decided == {"activation": activation}
 
 
 def test_the_softmax_of_log_probabilities_is_taken():
@@ -291,8 +304,7 @@ def like_a_gpu(monkeypatch):
 
 def test_half_precision_is_chosen_if_it_changes_little(like_a_gpu, monkeypatch):
     """The first masks are scored in both precisions; their scores are those of the full one."""
-    monkeypatch.setattr("eblime.models.torch._OF_RANGE", 0.5)
-    monkeypatch.setattr("eblime.models.torch._OF_LARGEST", 0.5)
+    monkeypatch.setattr("eblime.models.torch._TOLERANCE", 0.5)
     full = explain(eblime.TorchModel(module=network(), precision="full"))
     auto = explain(eblime.TorchModel(module=network()))
 
@@ -303,12 +315,13 @@ def test_half_precision_is_chosen_if_it_changes_little(like_a_gpu, monkeypatch):
 
 def test_full_precision_is_kept_if_half_changes_much(like_a_gpu, monkeypatch):
     """The provenance says by how much."""
-    monkeypatch.setattr("eblime.models.torch._OF_RANGE", 1e-6)
+    monkeypatch.setattr("eblime.models.torch._TOLERANCE", 1e-6)
     full = explain(eblime.TorchModel(module=network(), precision="full"))
     auto = explain(eblime.TorchModel(module=network()))
 
     assert re.fullmatch(
-        r"full \(half changes scores by .*% of their range\)", auto.provenance["input"]["precision"]
+        r"full \(half changes scores by .*, their range is .*\)",
+        auto.provenance["input"]["precision"],
     )
     assert_allclose(auto.scores, full.scores, rtol=1e-6)
 
@@ -331,7 +344,7 @@ class Single(torch.nn.Module):
     ("wrong", "said"),
     [
         ("refuses", "full (half failed: not implemented for 'BFloat16')"),
-        ("overflows", "full (half changes scores by nan% of their range)"),
+        ("overflows", "full (half changes scores by nan, their range is 0.009)"),
     ],
 )
 def test_networks_that_do_not_run_in_half_precision_are_explained(like_a_gpu, wrong, said):
@@ -354,9 +367,10 @@ def test_constant_scores_do_not_choose_full_precision():
 
 
 def test_one_output_needs_a_sigmoid():
-    """The softmax of one output is always 1; the message says what to set."""
+    """The softmax of one output is always 1; the message says what to set. "auto" is none."""
     with pytest.raises(eblime.ModelError, match=r"to 'sigmoid' or 'none' in TorchModel"):
-        explain(network(outputs=1))
+        explain(eblime.TorchModel(network(outputs=1), activation="softmax"))
+    assert explain(network(outputs=1)).provenance["input"]["activation"] == "none"
     model = eblime.TorchModel(module=network(outputs=1), activation="sigmoid")
     assert explain(model).label == "output"
 
@@ -449,5 +463,5 @@ def test_maps_of_scores_are_refused():
 
 def test_unknown_activation_is_refused():
     """The message lists the known ones."""
-    with pytest.raises(ValueError, match=r"`activation` must be one of 'softmax'"):
+    with pytest.raises(ValueError, match=r"`activation` must be one of 'auto', 'softmax'"):
         eblime.TorchModel(module=network(), activation="relu")

@@ -99,7 +99,9 @@ def test_networks_with_a_common_backbone_exclude_each_other():
     backbone = network()
     heads = [torch.nn.Sequential(backbone, torch.nn.Linear(5, 3)) for _ in range(2)]
     photos = images(N_THREADS)
-    explainers = [explainer(head.train()) for head in heads]
+    explainers = [
+        explainer(eblime.TorchModel(head.train(), activation="softmax")) for head in heads
+    ]
     alone = [explainers[k % 2].explain(photo, target=1).scores for k, photo in enumerate(photos)]
     before = state_of(backbone)
     tasks = [

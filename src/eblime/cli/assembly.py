@@ -86,7 +86,7 @@ def load_model(
     *,
     trust_pickle: bool = False,
     normalise: str = "unit",
-    activation: str = "none",
+    activation: str = "auto",
     output: str | None = None,
 ) -> Any:
     """Load a model.

@@ -19,12 +19,19 @@ from eblime.batch.location import Location
 from eblime.cli.assembly import NORMALISATIONS
 from eblime.cli.options import Values, used_by
 from eblime.cli.show import say, unique
-from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
+from eblime.domains.image.photo import (
+    PHOTO_ENDINGS,
+    check_scaling,
+    fit_words,
+    photo_shape,
+    read_photo,
+)
 from eblime.domains.prompt import SEGMENTATIONS
 from eblime.domains.readers import VOLUME_ENDINGS
 from eblime.domains.record import Command, Item, Option
 from eblime.domains.signal.reading import SIGNAL_ENDINGS
 from eblime.domains.text import read_text_file
+from eblime.models.conversion import ACTIVATIONS
 from eblime.models.likelihood import SCORES
 from eblime.models.signal import LAYOUTS
 
@@ -35,7 +42,6 @@ if TYPE_CHECKING:
 LoadModel = Callable[[], Any]
 Size = tuple[int, int, int]  # height, width, channels
 _LOOKED_AT = 1000  # photos of a run whose shapes are read before it starts, at most
-_WHOLE = 0.9  # of a photo's pixels; cropping less away is not worth a message
 
 
 def file_items(
@@ -68,37 +74,40 @@ def folder_files(argument: str, endings: tuple[str, ...], *, remote: bool = Fals
 
 def _image_items(argument: str, model: LoadModel, options: Values) -> list[Item]:
     """A photo or the photos of a folder, each read when its turn comes."""
-    size = photo_size(model(), options["size"]) if Path(argument).exists() else None
-    read = partial(read_photo, size=size, fit=options["fit"])
+    read = _photo_reader(model, options) if Path(argument).exists() else read_photo
     found = file_items(Path(argument), PHOTO_ENDINGS, read, "photo")
-    _report_crop((item.path for item in found), size, options["fit"])
+    _report_fit((item.path for item in found), read)
     return found
 
 
 def _image_inputs(argument: str, model: LoadModel, options: Values) -> Any:
     """The photos of a folder and its subfolders, in the size that the model takes."""
-    files, fit = folder_files(argument, PHOTO_ENDINGS, remote=True), options["fit"]
-    size, folder = photo_size(model(), options["size"]), files.folder.local_path
+    files, read = folder_files(argument, PHOTO_ENDINGS, remote=True), _photo_reader(model, options)
+    folder, shown = files.folder.local_path, tuple(read.keywords.values())
     if folder is not None:
-        _report_crop((folder / files.name(k) for k in range(len(files))[:_LOOKED_AT]), size, fit)
-    read = partial(read_photo, size=size, fit=fit)
-    return replace(files, fingerprint=f"{files.fingerprint}-{size}-{fit}", read=read)
+        _report_fit((folder / files.name(k) for k in range(len(files))[:_LOOKED_AT]), read)
+    return replace(files, fingerprint=f"{files.fingerprint}-{shown}", read=read)
 
 
-def _report_crop(paths: Iterable[Any], size: Size | None, fit: str) -> None:
-    """Say once that the model does not see all of some photos."""
-    if size is None or fit != "crop":
-        return
-    for path in paths:
+def _photo_reader(model: LoadModel, options: Values) -> partial[Any]:
+    """A function that reads photos as the model and the options want them."""
+    bits, window = options["bits"], options["window"] and parse_numbers(options["window"])
+    check_scaling(bits, window)
+    found = model()
+    size, floats = photo_size(found, options["size"]), getattr(found, "scales_uint8", False)
+    given = {"size": size, "fit": options["fit"], "bits": bits, "window": window, "floats": floats}
+    return partial(read_photo, **given)
+
+
+def _report_fit(paths: Iterable[Any], read: Any) -> None:
+    """Say once what happens to photos of another shape than the model takes."""
+    size, fit = read.keywords["size"], read.keywords["fit"]
+    for path in paths if size is not None else ():
         with suppress(Exception):  # an unreadable photo is reported when its turn comes
-            height, width = photo_shape(path)
-            scale = min(height / size[0], width / size[1])
-            seen = round(scale * size[0]), round(scale * size[1])
-            if seen[0] * seen[1] < _WHOLE * height * width:
+            if words := fit_words(photo_shape(path), size, fit):
                 say(
-                    f"Photos are cropped to the shape that the model takes: of {path.name}, it "
-                    f"sees the middle {seen[1]} x {seen[0]} of {width} x {height} pixels. With "
-                    "--fit pad or --fit stretch, it sees whole photos.",
+                    "Photos of another shape are made to fit the model; see --fit crop, pad or "
+                    f"stretch. {path.name}: {words}.",
                     error=True,
                 )
                 return
@@ -160,7 +169,12 @@ def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str
 
 OF_GRAPHS = used_by(
     "model",
-    Option("activation", "Of an ONNX graph: none, softmax or sigmoid.", default="none"),
+    Option(
+        "activation",
+        "Of an ONNX graph; auto: a softmax, if its outputs are not probabilities already.",
+        default="auto",
+        choices=ACTIVATIONS,
+    ),
     Option("output_name", "Which output of an ONNX graph to use.", setting="output"),
 )
 IMAGE = Command(
@@ -180,10 +194,17 @@ IMAGE = Command(
         Option("size", "Scale photos to this size.", type=int, minimum=1, used_by="inputs"),
         Option(
             "fit",
-            "How to scale: crop (to the middle), pad (with black borders) or stretch.",
-            default="crop",
-            choices=("crop", "pad", "stretch"),
+            "How to scale: pad (with black borders), crop (to the middle) or stretch.",
+            default="pad",
+            choices=("pad", "crop", "stretch"),
             used_by="inputs",
+        ),
+        Option("bits", "How many bits pixels use, such as 12 of 16.", type=int, used_by="inputs"),
+        Option(
+            "window",
+            "Two numbers of pixels that become black and white: 200,3800.",
+            used_by="inputs",
+            commas=True,
         ),
         Option(
             "normalise",
@@ -450,12 +471,12 @@ SIGNAL = Command(
 )
 
 
-def parse_spacing(text: str) -> tuple[float, ...]:
+def parse_numbers(text: str, name: str = "window") -> tuple[float, ...]:
     """`0.5,1,1` as numbers."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        raise ValueError(f"--spacing must be numbers such as 0.5,1,1; got {text!r}.") from error
+        raise ValueError(f"--{name} must be numbers such as 0.5,1,1; got {text!r}.") from error
 
 
 VOLUME = Command(
@@ -474,7 +495,12 @@ VOLUME = Command(
             "slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) or slic:n_segments=100.",
             "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
         ),
-        Option("spacing", "Size of a voxel: 0.5,1,1.", parse=parse_spacing, commas=True),
+        Option(
+            "spacing",
+            "Size of a voxel: 0.5,1,1.",
+            parse=partial(parse_numbers, name="spacing"),
+            commas=True,
+        ),
         Option("unit", "Unit of the spacing.", default="mm"),
         Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),

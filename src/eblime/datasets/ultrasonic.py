@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -73,6 +74,8 @@ class ScanNetwork:
     biases: Sequence[Floats]  # (out,) each
     head: Floats  # (classes, channels)
     head_bias: Floats  # (classes,)
+
+    scales_uint8: ClassVar[bool] = True
 
     def __call__(self, batch: np.ndarray) -> NDArray[np.float64]:
         """Probabilities of a batch (n, H, W) of bytes, or of floats in [0, 1].

@@ -78,7 +78,7 @@ def _provenance(session: Session) -> dict[str, Any]:
     """Settings, seed, cost and versions, for the reader of the results."""
     settings, model = session.settings, session.settings.model
     about: Any = getattr(model, "about", None)  # such as the layout that it takes
-    known = about(session.subject.scene) if callable(about) else {}
+    known = about(session.subject.scene) if callable(about) else getattr(model, "decided", {})
     found: dict[str, Any] = {
         "method": describe(settings.method),
         "input": {**settings.about, **known, **session.replies[0].about},

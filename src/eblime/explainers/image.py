@@ -12,7 +12,8 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.domains.arrays import Channels, Hide, Segmentation
-from eblime.domains.image.scene import SEGMENTER, read_image
+from eblime.domains.image.photo import Picture, check_scaling, is_photo, scale_pixels
+from eblime.domains.image.scene import SEGMENTER, as_pixels, read_image
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import Caller, model_error
 from eblime.engine.explain import Source, source_of
@@ -43,6 +44,11 @@ class ImageExplainer(BaseExplainer):
         image's range, another image, or a function of the image, (H, W, C), that returns one.
     channels
         The channel axis of an array with three axes: "first", "last", or "auto", by its shape.
+    bits, window
+        How to scale pixels to floats in [0, 1], for images of more than 8 bits: `bits=12` divides
+        by 4095, and `window=(low, high)` turns these two numbers into 0 and 1 and clips others.
+        With None, a network gets the grey pixels of a 16-bit file divided by 65535, and uint8
+        divided by 255; other whole numbers are refused. A function gets the pixels as they are.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
@@ -62,12 +68,15 @@ class ImageExplainer(BaseExplainer):
     segmentation: Segmentation = "slic"
     hide: Hide = "mean"
     channels: Channels = "auto"
+    bits: int | None = None
+    window: tuple[float, float] | None = None
 
     domain = "image"
     about = ("segmentation", "hide")
 
     def __post_init__(self) -> None:
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
+        check_scaling(self.bits, self.window)
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:
@@ -79,16 +88,31 @@ class ImageExplainer(BaseExplainer):
             An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
             images and files are rotated as their EXIF data says, and become grey or RGB.
         """
-        scene = read_image(x, **self.own)
-        if getattr(self.model, "scales_uint8", False):
-            _warn_unscaled(self.model, scene.shown)
-        return MaskedSubject(scene=scene)
+        cut = {name: getattr(self, name) for name in ("segmentation", "hide", "channels")}
+        return MaskedSubject(scene=read_image(self._picture(x), **cut))
+
+    def _picture(self, x: Any) -> Picture:
+        """The pixels of an image, scaled as the model takes them."""
+        if isinstance(x, Picture):
+            return x
+        pixels, from_file = as_pixels(x), not isinstance(x, np.ndarray) and is_photo(x)
+        network = getattr(self.model, "scales_uint8", False)
+        whole = pixels.dtype.kind in "iu" and pixels.dtype != np.uint8
+        if self.bits or self.window or (network and whole):
+            bits, window = self.bits, self.window
+            pixels, words = scale_pixels(pixels, bits, window, from_file=from_file)
+            return Picture(pixels=pixels, about={"pixels": words})
+        if network:
+            _warn_unscaled(self.model, pixels)
+        return Picture(pixels=pixels, about={})
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings
     ) -> tuple[LoopSettings, MaskedSubject, Any]:
         """Read an image; boxes and regions among the targets become the outputs of the model."""
-        subject, scores = self.subject(x), scores_of(targets, settings.labels)
+        picture = self._picture(x)
+        settings = replace(settings, about={**settings.about, **picture.about})
+        subject, scores = self.subject(picture), scores_of(targets, settings.labels)
         if not scores:
             return settings, subject, targets
         settings, scene = _with_scores(settings, subject.scene, scores)

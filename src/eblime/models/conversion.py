@@ -16,6 +16,7 @@ from eblime._warn import warn_user
 from eblime.protocols import MeanBatch
 
 Names = Sequence[str] | None  # of outputs
+ACTIVATIONS = ("auto", "softmax", "sigmoid", "none")
 
 
 def descends(thing: object, package: str, name: str) -> bool:
@@ -126,8 +127,9 @@ def default_output(names: Sequence[str | int]) -> str | int | None:
 def read_scores(model: Any, returned: object, n: int, names: Names = None) -> Any:
     """The scores in what a network returned for n inputs, an array or a tensor, (n, outputs).
 
-    `model` has the settings: `reader`, or `output` and `activation`. `names` are those of the
-    outputs, for networks that have them and return a list.
+    `model` has the settings: `reader`, or `output` and `activation`, and notes in `decided` which
+    activation is applied. `names` are those of the outputs, for networks that have them and return
+    a list.
     """
     if model.reader is not None:
         chosen = model.output is not None
@@ -135,9 +137,9 @@ def read_scores(model: Any, returned: object, n: int, names: Names = None) -> An
     found = pick_output(returned, model.output, names)
     is_tensor = descends(found, "torch", "Tensor")
     outputs = as_columns(found.float() if is_tensor else np.asarray(found, dtype=np.float64))
-    if model.activation == "softmax" and not _needs_softmax(model, outputs):
-        return outputs
-    return activate(outputs, model.activation)
+    if "activation" not in model.decided:  # by the first batch: a GPU is not waited for again
+        model.decided["activation"] = _choose_activation(model, outputs)
+    return activate(outputs, model.decided["activation"])
 
 
 def activate(values: Any, activation: str) -> Any:
@@ -186,26 +188,37 @@ def as_columns(outputs: Any) -> Any:
 _SUM = 2e-3  # how far the sum of probabilities may be from 1: half precision
 
 
-def _needs_softmax(model: Any, outputs: Any) -> bool:
-    """Whether outputs, (n, outputs), need a softmax: not if they are probabilities already.
+def _choose_activation(model: Any, outputs: Any) -> str:
+    """The activation of a network with these outputs, (n, outputs).
 
-    The first batch decides, so that a GPU is not waited for again.
+    Probabilities get no softmax; with "auto", one output does not either.
     """
-    kind, decided = type(model).__name__, model.decided
+    wanted, kind = str(model.activation), type(model).__name__
+    if wanted in ("sigmoid", "none"):
+        return wanted
     if outputs.shape[1] == 1:
+        if wanted == "auto":
+            return "none"
         raise ValueError(
             "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
             f"{kind} for a network with one output."
         )
-    if "softmax" not in decided:
-        sums_to_one = abs(outputs.sum(1) - 1) <= _SUM
-        decided["softmax"] = not (sums_to_one.all() and (outputs >= 0).all())
-        if not decided["softmax"]:
+    if (outputs < 0).any():
+        return "softmax"
+    if (abs(outputs.sum(1) - 1) <= _SUM).all():
+        if wanted == "softmax":
             warn_user(
                 "The network's outputs are probabilities already, and are explained as they are, "
                 f"without another softmax. Set activation='none' in {kind} to silence this warning."
             )
-    return bool(decided["softmax"])
+        return "none"
+    if wanted == "auto" and outputs.shape[1] > 2 and (outputs <= 1).all():
+        warn_user(
+            "The network's outputs are between 0 and 1 and do not sum to 1. They get a softmax, as "
+            f"logits do. Set activation='none' in {kind} if they are probabilities of several "
+            "labels, and 'softmax' to silence this warning."
+        )
+    return "softmax"
 
 
 def entries_of(outputs: object, names: Names) -> dict[str | int, Any]:

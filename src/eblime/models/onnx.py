@@ -13,7 +13,7 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._lazy import import_extra
-from eblime.models.conversion import as_array, default_output, read_scores
+from eblime.models.conversion import ACTIVATIONS, as_array, default_output, read_scores
 
 _TYPES = {
     "tensor(float)": np.float32,
@@ -36,8 +36,7 @@ class OnnxModel:
         uint8 images are scaled to [0, 1], and floats are passed as they are. A graph with uint8
         input gets uint8. None does nothing.
     activation
-        Turns outputs into scores: "none" (the graph does it), "softmax" or "sigmoid". "softmax" is
-        as for `TorchModel`.
+        As for `TorchModel`.
     output
         Name of the output to explain. None takes the only one, or the one named `logits`; a graph
         with several other outputs needs a name.
@@ -73,14 +72,14 @@ class OnnxModel:
 
     session: Any
     preprocess: Callable[[np.ndarray], object] | None = None
-    activation: Literal["none", "softmax", "sigmoid"] = "none"
+    activation: Literal["auto", "softmax", "sigmoid", "none"] = "auto"
     output: str | None = None
     reader: Callable[[Any, int], object] | None = None
     digest: str | None = None
-    decided: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+    decided: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_choice("activation", self.activation, ("none", "softmax", "sigmoid"))
+        check_choice("activation", self.activation, ACTIVATIONS)
         if not callable(getattr(self.session, "get_inputs", None)):
             raise TypeError(
                 f"`session` must be an onnxruntime session; got {self.session!r}. "

@@ -45,9 +45,10 @@ class SignalModel:
     def about(self, scene: Any) -> dict[str, str]:
         """The layout of the signal of a scene in words, once the model was asked about it."""
         known = self._found.get(2 if scene.flat else 3) if self.layout == "auto" else self.layout
-        if known is None:
-            return {}
-        return {"layout": "(n, T)" if known == "flat" and scene.flat else LAYOUTS[known]}
+        found = dict(getattr(self.model, "decided", {}))
+        if known is not None:
+            found["layout"] = "(n, T)" if known == "flat" and scene.flat else LAYOUTS[known]
+        return found
 
     def __call__(self, batch: np.ndarray) -> Any:
         """Score a batch of signals, (n, T) or (n, C, T)."""

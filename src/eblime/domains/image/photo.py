@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._checks import as_floats, check_count
 from eblime._warn import warn_user
 
 if TYPE_CHECKING:
@@ -69,13 +72,25 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
         raise ValueError(f"{name} cannot be read: {error}.") from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Picture:
+    """The pixels of an image, and in words what was done to them when they were read."""
+
+    pixels: np.ndarray
+    about: Mapping[str, str]  # for the provenance
+
+
 def read_photo(
     source: object,
     size: tuple[int, int, int] | None = None,
     name: str | None = None,
-    fit: str = "crop",
-) -> NDArray[np.uint8]:
-    """Read one photo as 8-bit pixels, in a model's size.
+    fit: str = "pad",
+    *,
+    bits: int | None = None,
+    window: Sequence[float] | None = None,
+    floats: bool = False,
+) -> Picture:
+    """Read one photo in a model's size, with pixels of 8 bits.
 
     Parameters
     ----------
@@ -86,15 +101,108 @@ def read_photo(
     fit
         How a photo of another shape gets that size: "crop" keeps its middle, "pad" adds black
         borders, and "stretch" changes its proportions.
+    bits, window
+        See `scale_pixels`.
+    floats
+        Whether scaled pixels stay floats in [0, 1], for a network that takes them.
     """
     from PIL import Image, ImageOps
 
-    image = _eight_bits(open_photo(source, name))
-    image = image.convert("L" if size is not None and size[2] == 1 else "RGB")
+    image = open_photo(source, name)
+    about, grey = {}, size is not None and size[2] == 1
+    deep = image.mode == "F" or image.mode.startswith("I")
+    if deep:
+        scaled, about["pixels"] = scale_pixels(np.asarray(image), bits, window, from_file=True)
+        image = Image.fromarray(scaled)
+    else:
+        image = image.convert("L" if grey else "RGB")
     if size is not None:
+        if words := fit_words((image.height, image.width), size, fit):
+            about["fit"] = words
         ways: Any = {"crop": ImageOps.fit, "pad": ImageOps.pad, "stretch": Image.Image.resize}
         image = ways[fit](image, (size[1], size[0]), Image.Resampling.BICUBIC)
-    return np.asarray(image)
+    pixels = np.asarray(image)
+    if deep:
+        pixels = pixels.clip(0, 1) if grey else pixels.clip(0, 1)[..., None].repeat(3, axis=-1)
+    elif bits or window:
+        pixels, about["pixels"] = scale_pixels(pixels, bits, window)
+    if pixels.dtype == np.float32 and not floats:
+        pixels = np.rint(255 * pixels).astype(np.uint8)
+    return Picture(pixels=pixels, about=about)
+
+
+def scale_pixels(
+    pixels: np.ndarray,
+    bits: int | None = None,
+    window: Sequence[float] | None = None,
+    *,
+    from_file: bool = False,
+) -> tuple[NDArray[np.float32], str]:
+    """Pixels as floats in [0, 1], and in words what became 0 and 1.
+
+    Parameters
+    ----------
+    bits
+        How many of their bits the pixels use: 12 divides them by 4095. None takes the 16 bits of a
+        file, and refuses other whole numbers, and files that are so dark that they may have fewer.
+    window
+        The two numbers that become 0 and 1, instead of `bits`; those outside are clipped.
+    from_file
+        Whether the depth is that of a file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scale_pixels(np.array([[0, 2048, 4095]]), bits=12)
+    (array([[0.        , 0.50012213, 1.        ]], dtype=float32), '0 to 4095 as 0 to 1')
+    """
+    least, most = float(pixels.min()), float(pixels.max())
+    if window is None and bits is None:
+        if pixels.dtype.kind == "f" and least >= 0 and most <= 1:
+            return pixels.astype(np.float32), "0 to 1"
+        if not from_file or not 1 << 13 <= most < 1 << 16 or least < 0:
+            guess = next((n for n in (8, 10, 12, 14, 16) if most < 1 << n), 32)
+            raise ValueError(
+                f"A network that takes pixels from 0 to 1 needs to know the depth of an image of "
+                f"{pixels.dtype} with numbers from {least:g} to {most:g}. Set `bits` (such as "
+                f"{guess}, which divides by {(1 << guess) - 1}), or set `window` to the two "
+                "numbers that become 0 and 1."
+            )
+    low, high = (0, (1 << (bits or 16)) - 1) if window is None else window
+    if window is None and (least < 0 or most > high):
+        raise ValueError(
+            f"`bits` must fit the image: {bits or 16} bits are 0 to {high}, and its numbers are "
+            f"from {least:g} to {most:g}."
+        )
+    scaled = (pixels.astype(np.float64) - low) / (high - low)
+    return scaled.clip(0, 1).astype(np.float32), f"{low:g} to {high:g} as 0 to 1"
+
+
+def check_scaling(bits: int | None, window: Sequence[float] | None) -> None:
+    """Refuse a depth or a window that no image can have."""
+    if bits is not None and window is not None:
+        raise ValueError("`bits` and `window` cannot be used together; give one of them.")
+    if bits is not None:
+        check_count("bits", bits, maximum=32)
+    if window is not None:
+        ends = as_floats("window", window)
+        if ends.shape != (2,) or not -np.inf < ends[0] < ends[1] < np.inf:
+            raise ValueError(f"`window` must be two numbers, low < high; got {window!r:.60}.")
+
+
+def fit_words(shape: tuple[int, int], size: tuple[int, int, int], fit: str) -> str:
+    """What happens to a photo of a shape (height, width) to fit a size; empty if only scaled."""
+    height, width = shape
+    scale = (max if fit == "pad" else min)(height / size[0], width / size[1])
+    there = round(scale * size[0]), round(scale * size[1])
+    if there == shape:
+        return ""
+    of = f"{width} x {height} pixels"
+    return {
+        "crop": f"cropped to the middle {there[1]} x {there[0]} of {of}",
+        "pad": f"{of} with black borders to {there[1]} x {there[0]}",
+        "stretch": f"{of} stretched to {size[1]} x {size[0]}",
+    }[fit]
 
 
 def photo_shape(source: Any) -> tuple[int, int]:
@@ -144,17 +252,3 @@ def _upright(image: Image.Image, name: str) -> Image.Image:
         clear = upright if upright.mode == "RGBA" else upright.convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
     return upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
-
-
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """Scale a grey image of more than 8 bits to 8; others are returned unchanged."""
-    from PIL import Image
-
-    if not (image.mode.startswith("I") or image.mode == "F"):
-        return image
-    deep = np.asarray(image).astype(np.float64)
-    low, high = (0.0, 65535.0) if image.mode.startswith("I") else (deep.min(), deep.max())
-    if deep.min() < low or deep.max() > high:
-        low, high = deep.min(), deep.max()
-    scaled = 255 * (deep - low) / max(high - low, 1e-300)
-    return Image.fromarray(np.round(scaled).astype(np.uint8))

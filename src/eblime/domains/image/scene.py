@@ -15,7 +15,7 @@ from eblime import _field_checks as checks
 from eblime._types import Columns, FloatArray
 from eblime.domains import arrays
 from eblime.domains.arrays import Channels, Hide, Labels, Segmentation
-from eblime.domains.image.photo import is_photo, open_photo
+from eblime.domains.image.photo import Picture, is_photo, open_photo
 from eblime.domains.record import Domain
 
 LONGEST = 512  # pixels on the longer side of the copy that is segmented
@@ -131,8 +131,10 @@ def read_image(
 
 
 def as_pixels(image: object) -> np.ndarray:
-    """The checked pixels of a path, an open file, a PIL image or an array."""
-    if not isinstance(image, np.ndarray) and is_photo(image):
+    """The checked pixels of a path, an open file, a PIL image, a `Picture` or an array."""
+    if isinstance(image, Picture):
+        image = image.pixels
+    elif is_photo(image):
         image = open_photo(image)
     shapes = "(H, W), (H, W, C) or (C, H, W)"
     return arrays.as_numbers("image", image, (2, 3), shapes, "a PIL image or a path")
