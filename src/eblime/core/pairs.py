@@ -28,7 +28,10 @@ class Pairs:
     second: IntArray  # (m,), each next to its first
 
     def split(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rows of the first and of the second masks."""
+        """Rows of the first and of the second masks; views where one pair follows the other."""
+        start, m = int(self.first[0]) if len(self.first) else 0, len(self.first)
+        if m and int(self.first[-1]) == start + 2 * m - 2:
+            return values[start : start + 2 * m : 2], values[start + 1 : start + 2 * m : 2]
         return values[self.first], values[self.second]
 
 
