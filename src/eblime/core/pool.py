@@ -163,15 +163,9 @@ def _begin(problem: _Problem) -> tuple[_Sites, FloatArray]:
 def learn_weights(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> FloatArray:
     """The weights of the grid for every law of a feature, (F, K).
 
-    Parameters
-    ----------
-    levels
-        The regressions, with scores in units of their spread; None if these are constant.
-    laws
-        Which of F laws each coefficient has, (p,) for each entry of `levels`.
+    The regressions have scores in units of their spread; one is None if these are constant. `laws`
+    says which of F laws each coefficient has, (p,) for each regression.
 
-    Notes
-    -----
     The law of one feature is drawn towards that of the others, which is worth twenty importances,
     and a single law towards a t law with two degrees of freedom.
     """

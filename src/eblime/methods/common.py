@@ -108,20 +108,9 @@ def regress(
 ) -> list[Regression]:
     """The regression of each target; those that share their masks share the decomposition.
 
-    Parameters
-    ----------
-    answers
-        The targets.
-    flat
-        Whether a free intercept is integrated out.
-    standardize
-        Whether scores are divided by their weighted spread.
-    penalised
-        Whether a first column of ones is added to the masks.
-    corrected
-        Whether complementary pairs and uneven draws count as fewer masks.
-    finite
-        Whether only masks that were not asked are uncertain; see `with_population`.
+    A free intercept may be integrated out (`flat`), the scores divided by their weighted spread
+    (`standardize`), or a first column of ones added to the masks (`penalised`). `corrected` counts
+    complementary pairs and uneven draws as fewer masks; for `finite` see `with_population`.
     """
     known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float, Aliasing | None]] = {}
     found = []
