@@ -60,8 +60,6 @@ class Evidence:
 def log_half_cauchy(lambdas: FloatArray, *, scale: float = 1.0) -> FloatArray:
     """Log density of lambda when lambda^-1/2 is half-Cauchy with the given scale.
 
-    Notes
-    -----
     Equation (2d) after the change of variables, normalised: `s / (pi sqrt(lam) (1 + s^2 lam))`.
     Its tail is `lam^-3/2`, so that lambda has no mean, before the data or after.
     """
@@ -71,8 +69,6 @@ def log_half_cauchy(lambdas: FloatArray, *, scale: float = 1.0) -> FloatArray:
 def log_local_precision(x: FloatArray) -> FloatArray:
     """Log density of `x = log(phi)`, the log of a feature's own precision factor.
 
-    Notes
-    -----
     The feature's scale `tau = phi^-1/2` has density `tau (1 + tau^2)^-3/2`, so that
     `P(tau <= t) = 1 - (1 + t^2)^-1/2`. Its tail is that of a half-Cauchy, which lets a large
     importance escape the common shrinkage. It vanishes at zero, where the half-Cauchy of the

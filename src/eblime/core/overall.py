@@ -365,8 +365,6 @@ def least_squares(
 
     None if the masks do not determine every importance, with at least two answers to spare.
 
-    Notes
-    -----
     The standard errors are those of HC3: residuals divided by one minus their leverage. If masks
     come in complementary pairs (`find_pairs`), a pair counts as one observation.
 

@@ -202,8 +202,6 @@ def _together(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> list[
 def fit_pooled(level: Level, unit: float, prior: PooledPrior) -> LocalMixture:
     """The law of beta in one regression with a learnt prior.
 
-    Notes
-    -----
     Each importance is a mixture of normal laws over sigma^2 and the components of its prior. They
     are joined by the correlation that the sites give them at the sigma^2 that fits best.
     """

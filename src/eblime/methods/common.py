@@ -267,8 +267,6 @@ def _leave_out(
     And the sum of squares of the masks times their residuals, (p, p), in which a pair counts as one
     row; the residuals are corrected by `hc_factors`.
 
-    Notes
-    -----
     The fit at mask i moves by `h_i = w_i x_i' Cov(beta | Y) x_i / sigma^2` with its own score: the
     derivative of a posterior mean is a posterior variance. That of all features together is the
     one of a ridge regression whose penalties give each feature its own posterior variance, so that

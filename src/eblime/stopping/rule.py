@@ -165,13 +165,8 @@ class Rule(ABC):
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Whether the rule is reached, what is known, and how much is missing.
 
-        Parameters
-        ----------
-        posterior, answers
-            Of all masks so far.
-        share
-            The part of the rule's error rate that may be used, at most 1. Rules that are combined
-            share theirs, so that the statement as a whole keeps it.
+        `share` is the part of the rule's error rate that may be used, at most 1: rules that are
+        combined share theirs, so that the statement as a whole keeps it.
         """
 
     @property
