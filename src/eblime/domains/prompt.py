@@ -72,7 +72,6 @@ class PromptScene:
     starts: Sequence[int]  # of the parts of the answer, the first of which is the whole
     ends: Sequence[int]
     score: str  # what the score of a mask is, in words
-    times: str  # what is {} times as probable if the score is higher; empty for other scores
     cost: int  # model calls for one mask
     cut: bool = False  # whether the model's answer ended at its limit
 
@@ -199,8 +198,8 @@ def read_sources(
         kind, separator = segmentation, ""
         if len(starts) == 1:
             raise ValueError(
-                f"`sources` is one text, which must have at least two {segmentation}s; it has one. "
-                f"Set `segmentation` to another of {SEGMENTATIONS}, or pass a list of texts."
+                f"`sources` is one text with one {segmentation}: set another of {SEGMENTATIONS} as "
+                "`segmentation`, or pass a list of texts."
             )
     elif isinstance(sources, Mapping):
         names, texts = [str(name) for name in sources], list(sources.values())
@@ -340,26 +339,8 @@ def similar_groups(texts: Sequence[str]) -> list[int]:
     return found
 
 
-def group_sources(sources: Sources, groups: Any) -> tuple[list[str], list[int]]:
-    """The features: names of groups, and the group of each source."""
-    labels = list(sources.names)
-    if groups == "similar":
-        found = similar_groups(sources.texts)
-        more = [f" and {found.count(k) - 1} like it" if found.count(k) > 1 else "" for k in found]
-        labels = [f"{sources.names[k]}{words}" for k, words in zip(found, more, strict=True)]
-    elif groups is not None:
-        if isinstance(groups, str) or len(groups) != len(labels):
-            raise ValueError(
-                '`groups` must be "similar" or one label for each source, such as its document; '
-                f"got {groups!r:.60} for {len(labels)} sources."
-            )
-        labels = [str(label) for label in groups]
-    features = list(dict.fromkeys(labels))
-    return features, [features.index(label) for label in labels]
-
-
 def read_prompt(
-    question: object, sources: Sources, *, prompt: Any, groups: object = None, **about: Any
+    question: object, sources: Sources, *, prompt: Any, groups: str | None = None, **about: Any
 ) -> PromptScene:
     """The prompt that asks a question, with no parts of the answer but the whole.
 
@@ -371,11 +352,13 @@ def read_prompt(
     if order != ["sources"]:  # each in its own place
         by_name = dict(zip(sources.names, sources.texts, strict=True))
         sources = sources._replace(names=order, texts=[by_name[name] for name in order])
-    features, owners = group_sources(sources, groups)
+    first = similar_groups(sources.texts) if groups else list(range(len(sources.texts)))
+    numbers = sorted(set(first))
+    more = [f" and {first.count(k) - 1} like it" if first.count(k) > 1 else "" for k in numbers]
     return PromptScene(
-        features=features,
+        features=[f"{sources.names[k]}{words}" for k, words in zip(numbers, more, strict=True)],
         sources=sources.texts,
-        groups=owners,
+        groups=[numbers.index(k) for k in first],
         around=_MARKS.split(text)[::2],
         separator=sources.separator,
         template=template,
@@ -408,16 +391,14 @@ def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[An
     for target in targets:
         if isinstance(target, str) and target.isdecimal() and int(target) < count:
             target = int(target)  # as on the command line
-        if isinstance(target, int):
-            if not 0 <= target < count:
-                raise ValueError(
-                    "`target` must be 0 for the whole answer, or the number of one of its "
-                    f"{len(sentences)} sentences; got {target}."
-                )
-        else:
+        if not isinstance(target, int):
             span = _part_of(scene.answer, target)
             spans += [] if span in spans else [span]
             target = spans.index(span)
+        elif not 0 <= target < count:
+            raise ValueError(
+                f"`target` must be 0 or the number of one of {count - 1} sentences; got {target}."
+            )
         found.append(target)
     starts, ends = map(list, zip(*spans, strict=True))
     kinds = ["answer", *(f"sentence {k}" for k in range(1, count)), *["part"] * len(spans)]
@@ -431,17 +412,14 @@ def _part_of(answer: str, target: Any) -> tuple[int, int]:
     """Start and end of a part of the answer, given by its text or as such a pair."""
     if isinstance(target, str) and target.strip():
         places = [match.span() for match in re.finditer(re.escape(target), answer)]
-        if len(places) == 1:
-            return places[0]
-        raise ValueError(
-            f"`target` must be a part of the answer; {target!r:.60} is "
-            + (f"there more than once: choose one of {places[:5]}." if places else "not.")
-        )
-    pair = isinstance(target, tuple) and len(target) == 2 and all(type(k) is int for k in target)
+        if len(places) > 1:
+            raise ValueError(f"`target` is in the answer at {places[:5]}: choose one of these.")
+        target = places[0] if places else target
+    pair = isinstance(target, tuple) and [type(k) for k in target] == [int, int]
     if not (pair and 0 <= target[0] < target[1] <= len(answer)):
         raise ValueError(
-            "`target` must be the number of a sentence, a part of the answer, or its start and end "
-            f"in the {len(answer)} characters of the answer; got {target!r:.60}."
+            "`target` must be the number of a sentence, a part of the answer, or its start and "
+            f"end; got {target!r:.60}."
         )
     return target[0], target[1]
 
@@ -451,7 +429,7 @@ _FIELDS = {
     "sources": list_of(text(), "n", most=1 << 16),
     "groups": list_of(whole(0, 1 << 16), "n", most=1 << 16),
     "around": list_of(text(), "places", most=(1 << 16) + 1),
-    **dict.fromkeys(("separator", "template", "question", "answer", "score", "times"), text()),
+    **dict.fromkeys(("separator", "template", "question", "answer", "score"), text()),
     **dict.fromkeys(("starts", "ends"), list_of(whole(0, LONGEST_TEXT), "parts", most=_MOST_PARTS)),
     "cut": flag(),
     "cost": whole(1),

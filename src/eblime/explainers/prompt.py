@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eblime._checks import check_count
+from eblime._checks import check_choice, check_count
 from eblime._types import RNGLike
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.prompt import (
     PromptScene,
     as_chat,
-    group_sources,
     open_sources,
     place_sources,
     read_prompt,
@@ -84,8 +83,7 @@ class PromptExplainer(BaseExplainer):
         How often each prompt is scored, for answers or scores that vary by chance: a score is the
         mean, and each of them a call.
     groups
-        Sources that are left out together, as one feature: "similar" for those with nearly the same
-        text, or one label for each source, such as the name of its document.
+        "similar" leaves out sources with nearly the same text together, as one feature.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
@@ -114,7 +112,7 @@ class PromptExplainer(BaseExplainer):
     _: KW_ONLY
     system: str | None = None
     samples: int = 1
-    groups: str | Sequence[str] | None = None
+    groups: Literal["similar"] | None = None
     n_masks: int | Literal["auto"] = 64
     kernel: str | Kernel | None = "uniform"
 
@@ -125,6 +123,7 @@ class PromptExplainer(BaseExplainer):
     def __post_init__(self) -> None:
         prompt = as_chat(self.prompt, self.system)
         check_count("samples", self.samples)
+        check_choice("groups", self.groups or "similar", ("similar",))
         if self.sources is None and not isinstance(prompt, str):
             self._normalise(**tool_results(self.prompt))
             prompt = as_chat(self.prompt, self.system)
@@ -135,7 +134,6 @@ class PromptExplainer(BaseExplainer):
         if self.sources is not None:
             sources = self._sources(self.sources)
             place_sources(prompt, sources.names)
-            group_sources(sources, self.groups)
         if self._is_language or is_language_model(self.model):
             language = self.model.language if self._is_language else as_language_model(self.model)
             model = AnswerScore(language=language, score=self.score)
@@ -283,7 +281,6 @@ class PromptExplainer(BaseExplainer):
             prompt=as_chat(self.prompt, self.system),
             groups=self.groups,
             score=getattr(self.model, "words", ""),
-            times=getattr(self.model, "times", ""),
             cost=self.samples,
         )
         if "answer" in row:

@@ -18,17 +18,11 @@ from eblime.models.asynchronous import awaited
 
 __all__ = ["SCORES", "AnswerScore", "is_language_model", "similarity"]
 
-SCORES = {  # name -> what it is, and what is {} times as probable if it is higher
-    "mean": (
-        "the mean log probability of the answer's tokens",
-        "each token of the answer is {} times as probable",
-    ),
-    "total": ("the log probability of the answer", "the answer is {} times as probable"),
-    "logit": (
-        "the logit of the probability of the answer",
-        "the odds of the answer are {} times as high",
-    ),
-    "similarity": ("the similarity of a new answer to the answer", ""),
+SCORES = {  # name -> what it is, in words
+    "mean": "the mean log probability of the answer's tokens",
+    "total": "the log probability of the answer",
+    "logit": "the logit of the probability of the answer",
+    "similarity": "the similarity of a new answer to the answer",
 }
 _LARGEST = -1e-7  # log probability of a logit: single precision knows no probability nearer to 1
 
@@ -67,12 +61,7 @@ class AnswerScore:
         if callable(self.score):
             name = getattr(self.score, "__name__", type(self.score).__name__)
             return f"the {name.replace('_', ' ')} of a new answer and the answer"
-        return SCORES[self.score][0]
-
-    @property
-    def times(self) -> str:
-        """What is {} times as probable if the score is higher; empty for other scores."""
-        return "" if callable(self.score) else SCORES[self.score][1]
+        return SCORES[self.score]
 
     @property
     def batch_sizes(self) -> Sequence[int] | None:

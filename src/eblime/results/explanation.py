@@ -33,7 +33,7 @@ from eblime.results.indices import (
     posteriors_by_width,
 )
 from eblime.results.notes import footer
-from eblime.results.prediction import Grounded, Prediction, asked, grounded, predict
+from eblime.results.prediction import Prediction, asked, predict, without_sources
 from eblime.results.reasons import Reason, find_reasons
 
 if TYPE_CHECKING:
@@ -149,12 +149,13 @@ class Explanation:
         return "log-odds" if logit else ""
 
     @property
-    def grounded(self) -> Grounded | None:
-        """The score of a prompt with all sources and with none: how much rests on all together.
+    def grounded(self) -> float | None:
+        """How much higher the score of a prompt is with all sources than with none of them.
 
-        As a number it is the difference; as text, a sentence. None for other inputs.
+        None for other inputs, and where the score with none is not known.
         """
-        return grounded(self)
+        without = without_sources(self)
+        return None if without is None else self.prediction - without
 
     @property
     def estimand(self) -> str:

@@ -14,7 +14,6 @@ from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.posterior import Posterior
 from eblime.results.indices import by_quadrature
-from eblime.results.prediction import grounded
 
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
@@ -27,6 +26,11 @@ _NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
 UNRELIABLE = 0.2  # below which pictures say so
 _LITTLE = 0.01  # range of the scores, relative to their size, below which they barely move
 _GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
+_TIMES = {  # what is more probable with a higher score, by words in the score's name
+    "logit": "with them, the odds of the answer are",
+    "mean log": "with them, each token of the answer is",
+    "log prob": "with them, the answer is",
+}
 _WIDE = 2.0  # factor of the variance, by prediction errors of rounds, that gets a note
 
 
@@ -160,9 +164,14 @@ def notes(explanation: Explanation) -> list[str]:
 def _source_notes(explanation: Explanation) -> list[str]:
     """Notes about a prompt: all sources together, a cut answer, and sources that are copies."""
     scene: Any = explanation.scene
-    known = grounded(explanation)
-    found = [] if known is None else [str(known)]
-    found += ["The answer ended at the model's limit of tokens."] if scene.cut else []
+    found = ["The answer ended at the model's limit of tokens."] if scene.cut else []
+    if (more := explanation.grounded) is not None:
+        times = next((words for key, words in _TIMES.items() if key in scene.score), "")
+        factor = f": {times} exp({more:.2g}) = {np.exp(min(more, 700)):.2g} times as probable"
+        found.append(
+            f"The score is {explanation.prediction:.3g} with all sources and "
+            f"{explanation.prediction - more:.3g} with none{factor if times else ''}."
+        )
     for group in scene.copies():
         named = [printable(scene.features[j]) for j in group[:_NAMED]]
         named += [f"{len(group) - _NAMED} more"] if len(group) > _NAMED else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eblime.results.explanation import Explanation
-
-_LARGEST = 700.0  # exponent
 
 
 class Prediction(NamedTuple):
@@ -106,35 +103,8 @@ def check_shown(masks: ArrayLike, p: int) -> FloatArray:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grounded:
-    """What the sources of an answer do together, as measured: a number, and a sentence as text."""
-
-    score: float  # with all sources
-    without: float  # and with none
-    times: str  # what is {} times as probable if the score is higher; empty for other scores
-
-    def __float__(self) -> float:
-        """The difference, in the unit of the score."""
-        return self.score - self.without
-
-    def __str__(self) -> str:
-        """A sentence with both scores."""
-        more, times = float(self), self.times or "{} in all"
-        factor = (
-            f"exp({more:.2g}) = {np.exp(min(more, _LARGEST)):.2g}" if self.times else f"{more:+.3g}"
-        )
-        return (
-            f"The score is {self.score:.3g} with all sources and {self.without:.3g} with none: "
-            f"{times.replace('{}', factor)} with the sources."
-        )
-
-
-def grounded(explanation: Explanation) -> Grounded | None:
-    """The score of a prompt with all sources beside that with none; None where it is not known."""
-    scene, none = explanation.scene, ~explanation.masks.any(axis=1)
-    if scene.domain != "prompt" or not none.any():
-        return None
-    without = float(explanation.scores[none].mean())
-    times: str = getattr(scene, "times", "")
-    return Grounded(score=explanation.prediction, without=without, times=times)
+def without_sources(explanation: Explanation) -> float | None:
+    """The score of a prompt without any of its sources; None where that is not known."""
+    none = ~explanation.masks.any(axis=1)
+    known = explanation.scene.domain == "prompt" and none.any()
+    return float(explanation.scores[none].mean()) if known else None
