@@ -40,7 +40,7 @@ Result = Mapping[int, Explanation] | Exception
 T = TypeVar("T")
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
-_FITTED = 16  # inputs that are fitted together
+_FITTED = 16  # inputs that are fitted together, at least: so many are fitted fastest
 _ASKED = 9  # inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
 _DIGITS = 1e-6  # of a prediction: the last digits of single precision
@@ -163,8 +163,8 @@ class Worker:
             return [(number, self.rows(number, found)) for number, found in results]
 
         together = ahead or group_size(self.loop)
-        ends = drive(sessions(), together=together, pool=pool, keep_errors=True)
-        ends = ends if pool else _gather(ends)
+        least = 1 if pool else _FITTED
+        ends = drive(sessions(), together=together, pool=pool, keep_errors=True, least=least)
         for found in chain(mapped(conclude, ends), [[]]):
             yield from found
             while unread:
@@ -179,17 +179,6 @@ class Worker:
         targets = ONE_CLASS if wanted is None else targets
         seed = np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
         return Session.begin(settings, subject, targets, seed)
-
-
-def _gather(ends: Iterator[list[Session]]) -> Iterator[list[Session]]:
-    """Sessions that have ended, as many at once as are fitted fastest."""
-    waiting: list[Session] = []
-    for ended in ends:
-        waiting += ended
-        if len(waiting) >= _FITTED:
-            yield waiting
-            waiting = []
-    yield waiting
 
 
 def _compare_model(worker: Worker) -> None:
