@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
         **defect_part(found["localisation"]),
         **stability_part(found["stability"]),
         **figure_parts(found),
-        **speed_part(found["speed"]),
+        **speed_part(found["speed"], found["half-precision"]),
     }
     for path in PAGES.glob("*.in.md"):
         text = path.read_text(encoding="utf8")

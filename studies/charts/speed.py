@@ -12,8 +12,16 @@ from studies.tables import table
 
 __all__ = ["speed_part"]
 
+NETWORKS = {
+    "resnet50": "ResNet-50",
+    "vgg16": "VGG16",
+    "vit_b_16": "ViT-B/16",
+    "convnext_tiny": "ConvNeXt-Tiny",
+    "efficientnet_lite0": "EfficientNet-Lite0",
+}
 
-def speed_part(found: pd.DataFrame) -> dict[str, str]:
+
+def speed_part(found: pd.DataFrame, changes: pd.DataFrame) -> dict[str, str]:
     """Times beside other packages: two figures, numbers of the text and a table."""
     tasks = {str(name): part.set_index("name") for name, part in found.groupby("task", sort=False)}
     real, photo, row, text, fit = (
@@ -94,7 +102,7 @@ def speed_part(found: pd.DataFrame) -> dict[str, str]:
         **times,
         **{f"rate-{name}": f"{1 / many[line]:.0f}" for name, line in rates.items()},
         "speed-numbers": table(head, rows, right=2),
-        **gpu_part(tasks, found[found["study"] == "speed-batch-gpu"]),
+        **gpu_part(tasks, changes, found[found["study"] == "speed-batch-gpu"]),
     }
 
 
@@ -105,18 +113,26 @@ def _seconds(value: float) -> str:
     return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:,.{0 if value >= 10 else 1}f} s"
 
 
-def gpu_part(tasks: Mapping[str, pd.DataFrame], batch: pd.DataFrame) -> dict[str, str]:
+def gpu_part(
+    tasks: Mapping[str, pd.DataFrame], changes: pd.DataFrame, batch: pd.DataFrame
+) -> dict[str, str]:
     """A GPU: times beside forward passes, photos per second, and the hours of ten million."""
-    words = {}
-    for name in ("resnet50", "vgg16"):
-        seconds = tasks[name]["seconds"]
-        ours = seconds["eblime, explanation and intervals"]
-        words[f"gpu-{name}"] = f"{ours / seconds['forward passes alone, channels last']:.2f}"
-        words[f"gpu-captum-{name}"] = f"{seconds['captum Lime'] / ours:.1f}"
+    rows, changes = [], changes[changes["precision"] == "auto"].set_index("network")
+    for name, change in changes.iterrows():
+        seconds = tasks[str(name)]["seconds"]
+        ours = seconds["eblime, auto"]
+        layouts = ("forward passes alone", "forward passes alone, channels last")
+        ratios = [f"{ours / seconds[layout]:.2f}" for layout in layouts]
+        full = f"{seconds['eblime, full'] / seconds[layouts[1]]:.2f}"
+        captum = f"{seconds['captum Lime'] / seconds[layouts[1]]:.1f}"
+        rows.append([NETWORKS[str(name)], f"{1e3 * ours:.0f}", *ratios, full, captum])
+        rows[-1] += [change["used"], f"{change['change']:.2f}"]
+    head = ["network", "ms", "over forward passes", "in channels last", "full precision", "captum"]
+    words = {"gpu-image": table([*head, "used", "change in sds"], rows)}
     wide = batch.pivot(index="task", columns="name", values="seconds")
     alone, together = wide["one after the other"], wide["in a run"]
     hours = 1e7 * together / 3600
-    mixed = hours[[name for name in hours.index if "mixed" in name]]
+    mixed = hours[[name for name in hours.index if "half" in name]]
     rows = [
         [name, f"{1 / alone[name]:.1f}", f"{1 / together[name]:.1f}", f"{hours[name]:.0f}"]
         for name in wide.index

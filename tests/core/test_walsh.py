@@ -213,16 +213,16 @@ def test_the_information_is_that_of_the_literal_form(paired) -> None:
 
 
 def test_an_even_selection_stands_for_many_answers() -> None:
-    """Answers that are there twice have twice the information of 250 of them."""
+    """Answers that are there twice have twice the information of 64 of them."""
     rng = np.random.default_rng(8)
-    signs = rng.choice([-1.0, 1.0], size=(250, P))
+    signs = rng.choice([-1.0, 1.0], size=(64, P))
 
     def known(n: int) -> np.ndarray:
-        rows = np.linspace(0, 249, n).round().astype(int)
+        rows = np.linspace(0, 63, n).round().astype(int)
         part = Part(signs=signs[rows], scores=np.ones(n), noise=np.ones(n), odd=True, even=True)
         return information([part], Parameters(vector=Prior.of(P, split=False).mean, split=False))
 
-    np.testing.assert_allclose(known(500), 2 * known(250), rtol=1e-9)
+    np.testing.assert_allclose(known(128), 2 * known(64), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("p", "spread"), [(9, 0.65), (25, 0.8125), (49, 0.975)])

@@ -304,8 +304,7 @@ def like_a_gpu(monkeypatch):
 
 def test_half_precision_is_chosen_if_it_changes_little(like_a_gpu, monkeypatch):
     """The first masks are scored in both precisions; their scores are those of the full one."""
-    monkeypatch.setattr("eblime.models.torch._OF_RANGE", 0.5)
-    monkeypatch.setattr("eblime.models.torch._OF_LARGEST", 0.5)
+    monkeypatch.setattr("eblime.models.torch._TOLERANCE", 0.5)
     full = explain(eblime.TorchModel(module=network(), precision="full"))
     auto = explain(eblime.TorchModel(module=network()))
 
@@ -316,12 +315,13 @@ def test_half_precision_is_chosen_if_it_changes_little(like_a_gpu, monkeypatch):
 
 def test_full_precision_is_kept_if_half_changes_much(like_a_gpu, monkeypatch):
     """The provenance says by how much."""
-    monkeypatch.setattr("eblime.models.torch._OF_RANGE", 1e-6)
+    monkeypatch.setattr("eblime.models.torch._TOLERANCE", 1e-6)
     full = explain(eblime.TorchModel(module=network(), precision="full"))
     auto = explain(eblime.TorchModel(module=network()))
 
     assert re.fullmatch(
-        r"full \(half changes scores by .*% of their range\)", auto.provenance["input"]["precision"]
+        r"full \(half changes scores by .*, their range is .*\)",
+        auto.provenance["input"]["precision"],
     )
     assert_allclose(auto.scores, full.scores, rtol=1e-6)
 
@@ -344,7 +344,7 @@ class Single(torch.nn.Module):
     ("wrong", "said"),
     [
         ("refuses", "full (half failed: not implemented for 'BFloat16')"),
-        ("overflows", "full (half changes scores by nan% of their range)"),
+        ("overflows", "full (half changes scores by nan, their range is 0.009)"),
     ],
 )
 def test_networks_that_do_not_run_in_half_precision_are_explained(like_a_gpu, wrong, said):

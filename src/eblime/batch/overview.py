@@ -158,7 +158,7 @@ def _pages(
 ) -> dict[Any, tuple[str, str, str]]:
     """Write pages of saved explanations: links, thumbnails and cautions by (input, target)."""
     folder, links = path.parent, {}
-    kept = set((run.location / "explanations").files())
+    kept = set(run.explanations.files())
     saved = [entry for entry in listed if f"{entry.input}-{entry.target}.eblime" in kept][:pages]
     with progress_reporter(progress, len(saved), unit="page") as report_progress:
         for done, entry in enumerate(saved, start=1):

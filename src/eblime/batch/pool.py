@@ -38,7 +38,7 @@ def pool(run: Run) -> Run:
     of_input: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for key in keys:
         of_input[key[0]].append(key)
-    kept = set((run.location / "explanations").files())
+    kept = set(run.explanations.files())
     lacking = sum(f"{number}-{target}.eblime" not in kept for number, target in keys)
     if lacking or not keys:
         raise ValueError(

@@ -60,6 +60,17 @@ class Index:
         """`shown - hidden`, (K,): the mean sign of a feature where the mass is one."""
         return np.asarray(self.shown - self.hidden)
 
+    @property
+    def ignores_even(self) -> bool:
+        """Whether it is zero for the even part of a function, as Shapley and Banzhaf values are.
+
+        Showing a feature changes that part by the opposite of what it does with all others turned.
+        """
+        if self.levels is not None or self.order > 1 or np.iscomplexobj(self.shown):
+            return False
+        turned = self.shown[::-1], self.differences[::-1]
+        return np.allclose(turned, (self.hidden, self.differences), rtol=0.0, atol=1e-12)
+
     def terms(self) -> Iterator[Node]:
         """The nodes, one of each conjugate pair with twice its weights: sum the real parts."""
         levels = np.zeros(len(self.shown)) if self.levels is None else self.levels

@@ -140,6 +140,19 @@ class LocalMixture(StudentLaw):
         cov[np.diag_indices(p)] = variance
         return cov
 
+    def ridge_moments(self) -> tuple[FloatArray, float]:
+        """Covariance, with the correlation of the ridge at the fitted precisions, and E(sigma^2).
+
+        Both at the mean of log(lambda), so that no integral is needed.
+        """
+        evidence, lam, sd = self.evidence, np.exp(self.log_lambda), self.sd
+        spread = (self.basis / (evidence.d + lam)) @ self.basis.T
+        if len(evidence.d) < len(sd):
+            spread += (np.eye(len(sd)) - self.basis @ self.basis.T) / lam
+        scale = sd / np.sqrt(np.diag(spread))
+        sigma2 = self.unit**2 * float(evidence.q(np.array([lam]))[0]) / (evidence.df - 2)
+        return spread * scale * scale[:, None], sigma2
+
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal."""
         if not self.unit:
@@ -157,9 +170,15 @@ class LocalMixture(StudentLaw):
         sigma2 = self.unit**2 * self.base.draw_sigma2(rng, lambdas)
         return Draws(beta=beta, extras={"sigma2": sigma2, "lam": lambdas})
 
+    @cached_property
+    def signed(self) -> SignedMixture:
+        """The law of each importance alone, with the odds that it is positive."""
+        assert self.odds is not None
+        return SignedMixture(base=self.alone, odds=self.odds)
+
     def marginals(self) -> StudentMixture | SignedMixture:
         """The law of each importance alone, as a mixture of t laws over (lambda, phi_j)."""
-        return self.alone if self.odds is None else SignedMixture(base=self.alone, odds=self.odds)
+        return self.alone if self.odds is None else self.signed
 
     def with_signs(self) -> LocalMixture:
         """The law with odds of a positive importance that the importances themselves show.

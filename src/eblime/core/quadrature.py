@@ -30,7 +30,7 @@ from eblime.core.walsh import (
     solve,
 )
 
-_DRAWS = 16  # components of the mixture
+_DRAWS = 8  # components of the mixture
 _TEMPER = 4.0  # the information about the parameters counts for a quarter; see `Function.fit`
 _STEPS = np.arange(-8.0, 9.0)[:, None]  # of log(psi); the integrands are smooth: 1 is fine enough
 _STEP = 0.35  # share of the way to the posterior mean of log(psi)
@@ -80,6 +80,7 @@ class Function:
     quantiles: FloatArray  # (L, parts) of the amplitudes, one for each draw
     stretch: tuple[float, ...]  # of the variance, by the leave-one-out residuals of each part
     df: float  # degrees of freedom of an amplitude
+    held_out_r2: float  # of predicting the score of each mask from the others
     widening: float = 1.0  # of the variance, by the prediction errors of the last rounds
 
     @classmethod
@@ -116,14 +117,16 @@ class Function:
         used = len(known) - float(np.trace(precision @ np.linalg.inv(precision + known)))
         n = len(table.parts[0].scores)
         levels = (np.arange(len(draws)) + 0.5) / len(draws)
+        solutions = [solve_part(part, best, k) for k, part in enumerate(table.parts)]
+        missed = [each.alpha / np.diag(each.inverse) for each in solutions]
+        scores = [part.scores - part.even * part.scores.mean() for part in table.parts]
         return cls(
             table=table,
             best=best,
             draws=tuple(replace(best, vector=row) for row in draws),
             quantiles=np.stack([rng.permutation(levels) for _ in table.parts], axis=1),
-            stretch=tuple(
-                solve_part(part, best, number).stretch for number, part in enumerate(table.parts)
-            ),
+            stretch=tuple(each.stretch for each in solutions),
+            held_out_r2=1 - float(np.sum(np.square(missed)) / np.sum(np.square(scores))),
             df=max(1.0, n - used / len(table.parts)),
             widening=widening(rounds, best),
         )
@@ -148,29 +151,21 @@ class Function:
             )
         return laws
 
-    def held_out_r2(self) -> float:
-        """R^2 of predicting the score of each mask from the others, at the best parameters."""
-        missed = total = 0.0
-        for number, part in enumerate(self.table.parts):
-            solved = solve_part(part, self.best, number)
-            missed += float(((solved.alpha / np.diag(solved.inverse)) ** 2).sum())
-            centre = part.scores.mean() if part.even else 0.0
-            total += float(((part.scores - centre) ** 2).sum())
-        return 1 - missed / total
-
     def _conditional_moments(
         self, indices: Sequence[Index], parameters: Parameters, levels: FloatArray
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Means and covariances given the parameters, at quantiles of the parts' amplitudes."""
         walsh, parts = parameters.walsh, self.table.parts
+        if all(index.ignores_even for index in indices):
+            parts = parts[:1]  # the odd part comes first
         roots = [root_of_part(part, parameters, number) for number, part in enumerate(parts)]
         scores = [part.scores for part in parts]
         right = [solve_triangular(*pair, lower=True) for pair in zip(roots, scores, strict=True)]
         scale = [
             float(known @ known) * stretch / (2 * special.gammaincinv(self.df / 2, level))
-            for known, stretch, level in zip(right, self.stretch, levels, strict=True)
+            for known, stretch, level in zip(right, self.stretch, levels, strict=False)
         ]
-        released = Released.of(parameters, parts[0], roots[0], right[0])  # the odd part comes first
+        released = Released.of(parameters, parts[0], roots[0], right[0])
         found = []
         for index in indices:
             size = len(index.subsets(self.table.n_features))

@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import optimize, special
 
 from eblime._types import BoolArray, FloatArray, IntArray
 
@@ -35,10 +36,9 @@ def student_cdf(df: float, z: FloatArray) -> FloatArray:
         return np.asarray(special.ndtr(z))
     if df < _MANY:
         return np.asarray(special.stdtr(df, z))
-    size = np.abs(z)
-    far = ~(size <= _NEAR)  # NaN among them
+    far = ~(z >= -_NEAR)  # NaN among them
     lower = np.asarray(special.ndtr(-_normal_size(df, np.log1p(z * z / df))))
-    lower[far] = special.stdtr(df, -size[far])  # relative to the tail it is less exact
+    lower[far] = special.stdtr(df, z[far])  # relative to the lower tail it is less exact
     return np.where(z < 0, lower, 1 - lower)
 
 
@@ -226,7 +226,7 @@ def _shortest(
     return np.asarray(places.T)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: the chances are kept once computed
 class SignedMixture:
     """A mixture of t laws, of at least three degrees of freedom, whose positive part counts more.
 
@@ -249,21 +249,21 @@ class SignedMixture:
 
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Densities at x, which broadcasts against the m laws."""
-        return self.base.pdf(x) * np.where(np.asarray(x) > 0, self.odds, 1.0) / self._total()
+        return self.base.pdf(x) * np.where(np.asarray(x) > 0, self.odds, 1.0) / self._total
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Distribution functions at x, which broadcasts against the m laws."""
-        chance, below = self.base.cdf(x), 1 - self.base.prob_positive()
+        chance, below = self.base.cdf(x), 1 - self._chances
         above = self.odds * np.maximum(chance - below, 0.0)
-        return np.where(np.isnan(chance), chance, np.minimum(chance, below) + above) / self._total()
+        return np.where(np.isnan(chance), chance, np.minimum(chance, below) + above) / self._total
 
     def prob_positive(self) -> FloatArray:
         """P(beta > 0), (m,)."""
-        return self.odds * self.base.prob_positive() / self._total()
+        return self.odds * self._chances / self._total
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
-        mass, below = q * self._total(), 1 - self.base.prob_positive()
+        mass, below = q * self._total, 1 - self._chances
         above = np.clip(below + (mass - below) / self.odds, 0.0, 1.0)
         return self.base.quantile(np.where(mass < below, mass, above))
 
@@ -275,9 +275,15 @@ class SignedMixture:
         """Some of the m laws, by number."""
         return replace(self, base=self.base.select(features), odds=self.odds[features])
 
+    @cached_property
+    def _chances(self) -> FloatArray:
+        """P(beta > 0) at even odds, (m,)."""
+        return self.base.prob_positive()
+
+    @property
     def _total(self) -> FloatArray:
         """The integral of the density before it is divided by it."""
-        return 1 + (self.odds - 1) * self.base.prob_positive()
+        return 1 + (self.odds - 1) * self._chances
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and mean squares in standard units, by those of a t law above a point."""
@@ -290,7 +296,8 @@ class SignedMixture:
         square = law.loc**2 * chance + 2 * law.loc * law.scale * first + law.scale**2 * second
         whole = law.loc**2 + law.scale**2 / power
         mean, mean_square = law.mix(law.loc + more * above), law.mix(whole + more * square)
-        return mean / self._total(), mean_square / self._total()
+        total = 1 + more * law.mix(chance)
+        return mean / total, mean_square / total
 
 
 def share_of_positive(chances: FloatArray, known: float) -> float:
@@ -301,13 +308,13 @@ def share_of_positive(chances: FloatArray, known: float) -> float:
     large one, whose sign is sure, says little about small ones. The share is the most probable one,
     as if the signs of `known` open importances of each kind were known. The log is concave.
     """
-    weights, low, high = 2 * np.sqrt(chances * (1 - chances)), 0.0, 1.0
-    for _ in range(50):
-        share = (low + high) / 2
-        likely = share * chances + (1 - share) * (1 - chances)
-        slope = float(weights @ ((2 * chances - 1) / likely)) + known / share - known / (1 - share)
-        low, high = (share, high) if slope > 0 else (low, share)
-    return (low + high) / 2
+    weights, lean = 2 * np.sqrt(chances * (1 - chances)), 2 * chances - 1
+
+    def slope(share: float) -> float:
+        told = float(weights @ (lean / (share * lean + 1 - chances)))
+        return told + known / share - known / (1 - share)
+
+    return float(optimize.brentq(slope, 1e-9, 1 - 1e-9))
 
 
 class StudentLaw(ABC):

@@ -22,7 +22,7 @@ from scipy import optimize, special
 from scipy.linalg import lapack, solve_triangular
 
 from eblime._types import FloatArray
-from eblime.core.indices import Index, Node
+from eblime.core.indices import Complex, Index
 
 CONSTANT = 10.0  # prior variance of the mean score, relative to the even part's
 
@@ -67,14 +67,17 @@ class Walsh:
 
     def cross(self, part: Part, index: Index, t: FloatArray) -> FloatArray:
         """Prior covariance of the index with the part at masks with signs t (n, p), (P, n)."""
+        kernels, rho = self._kernels(part, index), self.rho
         if index.order == 2:
-            return _cross_of_pairs(self.rho, index, self._kernels(part), t)
-        base, found = 2 * self.rho * t, np.zeros_like(t)
-        same, opposite = self._kernels(part)
-        for node in index.terms():
-            here, there = self._others(node, t), self._others(node, -t)
-            term = node.difference * base * (same * here - opposite * there)
-            found += (term + node.level * (same * here + opposite * there)).real
+            return _cross_of_pairs(rho, index, kernels, t)
+        masses, signs, change, level = _nodes(index, kernels)[:, :, None]
+        shown, hidden = masses + signs * rho, masses - signs * rho  # (K, p) factors of the features
+        logs = np.log(shown), np.log(hidden)
+        product = np.exp(t @ (logs[0] - logs[1]).T / 2 + (logs[0] + logs[1]).sum(axis=1) / 2)
+        slope = 2 * change * rho
+        found = np.where(
+            t > 0, product @ ((level + slope) / shown), product @ ((level - slope) / hidden)
+        ).real
         if part.odd:
             found += 2 * self.extra * t
         return np.asarray(found.T)
@@ -82,21 +85,31 @@ class Walsh:
     def own(self, part: Part, index: Index) -> FloatArray:
         """Prior covariance of the index under the part, (P, P)."""
         if index.order == 2:
-            return _own_of_pairs(self.rho, index, self._kernels(part))
-        found = _own_of_features(self.rho, index, self._kernels(part))
+            return _own_of_pairs(self.rho, index, self._kernels(part, index))
+        found = _own_of_features(self.rho, index, self._kernels(part, index))
         if part.odd:
             found[np.diag_indices_from(found)] += 4 * self.extra
         return found
 
-    def _kernels(self, part: Part) -> tuple[float, float]:
-        """A part as a sum of two product kernels: their factors, for masks and for opposites."""
+    def _kernels(self, part: Part, index: Index) -> tuple[float, float]:
+        """A part as a sum of two product kernels: their factors, for masks and for opposites.
+
+        The odd part of the product kernel is as good as all of it if the index is zero elsewhere.
+        """
         odd, even = float(part.odd), self.even * part.even
+        if index.ignores_even:
+            return odd, 0.0
         return (even + odd) / 2, (even - odd) / 2
 
-    def _others(self, node: Node, t: FloatArray) -> np.ndarray:
-        """The product over the other features of `mass + sign rho_i t_i`, for each one, (n, p)."""
-        factors = node.mass + node.sign * (self.rho * t)
-        return np.asarray(factors.prod(axis=1)[:, None] / factors)
+
+def _nodes(index: Index, kernels: tuple[float, float]) -> Complex:
+    """An index of each product kernel that counts: masses, signs, differences, levels, (4, K)."""
+    n = len(index.shown)
+    levels = np.zeros(n) if index.levels is None else index.levels
+    rows = np.stack([index.masses, index.signs, index.differences, levels])
+    kernel, turn = np.repeat(kernels, n), np.repeat([1, -1], n)
+    factors = np.stack([np.ones(2 * n), turn, turn * kernel, kernel])
+    return np.asarray((np.tile(rows, 2) * factors)[:, kernel != 0])
 
 
 def _cross_of_pairs(
@@ -119,31 +132,34 @@ def _own_of_features(rho: FloatArray, index: Index, kernels: tuple[float, float]
     numbers primed. One with a difference in both arguments contributes `4 rho`; in the first only,
     `2 rho sign'`; with a level in the first only, `mass'`. `kernels` are those of `Walsh._kernels`.
     """
-    levels = np.zeros(len(index.shown)) if index.levels is None else index.levels
-    masses, signs = np.tile(index.masses, 2), np.concatenate([index.signs, -index.signs])
-    change = np.concatenate([kernels[0] * index.differences, -kernels[1] * index.differences])
-    level = np.concatenate([kernels[0] * levels, kernels[1] * levels])
+    if index.levels is None:
+        product, slope, weight = _products(rho, index, (kernels[0], -kernels[1]))
+        found = (slope * (weight * product)) @ slope.T
+        found[np.diag_indices_from(found)] = 2 * slope @ weight
+        return np.asarray(found)
+    masses, signs, change, level = _nodes(index, kernels)
     found = np.zeros((len(rho), len(rho)))
     for node in index.terms():
         both = node.sign * signs
         rest = node.mass * masses + rho[:, None] * both  # (p, 2 K)
         slope, product = 2 * rho[:, None] / rest, rest.prod(axis=0)
         left = node.difference * slope * both + node.level * node.sign * masses / rest
+        plain = node.difference * slope * signs + node.level * masses / rest
         term = (left * (change * product)) @ slope.T
+        term += (plain * (node.mass * level * product)) @ (1 / rest).T
         own = 2 * ((node.difference * change * product) @ slope.T)
-        if index.levels is not None:
-            plain = node.difference * slope * signs + node.level * masses / rest
-            term = term + (plain * (node.mass * level * product)) @ (1 / rest).T
-            own = own + (node.level * level * product) @ (1 / rest).T
+        own += (node.level * level * product) @ (1 / rest).T
         term[np.diag_indices_from(term)] = own
         found += term.real
     return found
 
 
-def _own_of_pairs(rho: FloatArray, index: Index, kernels: tuple[float, float]) -> FloatArray:
-    """Both arguments of the product kernel under an index of pairs of features, (P, P).
+def _products(
+    rho: FloatArray, index: Index, kernels: tuple[float, float]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Products of two nodes, of which few differ: the signs, `slope` (p, K) and the weights.
 
-    Only the products of two nodes matter, and few of them differ.
+    For an index without levels, whose masses are one.
     """
     products = np.outer(index.signs, index.signs).ravel()
     weights = np.outer(index.differences, index.differences).ravel()
@@ -153,7 +169,12 @@ def _own_of_pairs(rho: FloatArray, index: Index, kernels: tuple[float, float]) -
         place.ravel(), np.concatenate([kernels[0] * weights, kernels[1] * weights])
     )
     rest = 1 + rho[:, None] * node
-    slope, weight = 2 * rho[:, None] / rest, weight * rest.prod(axis=0)
+    return node, 2 * rho[:, None] / rest, weight * rest.prod(axis=0)
+
+
+def _own_of_pairs(rho: FloatArray, index: Index, kernels: tuple[float, float]) -> FloatArray:
+    """Both arguments of the product kernel under an index of pairs of features, (P, P)."""
+    node, slope, weight = _products(rho, index, kernels)
     subsets = index.subsets(len(rho))
     both = slope[subsets[:, 0]] * slope[subsets[:, 1]]  # (P, nodes)
     found = (both * (weight * node**2)) @ both.T
@@ -179,7 +200,8 @@ LARGEST = 0.95  # of rho
 _LEAD = 3  # parameters before the logits of rho
 _FIRST_SUM = 4.0  # largest sum of rho that the search for the best parameters begins with
 _ROUNDING = 1e-12  # of a variance
-_MOST_ROWS = 250  # answers of a part that the information about the parameters is computed from
+_SEARCHED = 100, 4  # answers that the parameters are found from, and for each feature
+_INFORMING = 64, 2  # answers that the information about them is computed from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -285,10 +307,10 @@ def solve(part: Part, covariance: FloatArray, nugget: float) -> Solution:
 def evidence(parts: Sequence[Part], parameters: Parameters) -> tuple[float, FloatArray]:
     """Log marginal likelihood of the answers, up to a constant, and its gradient."""
     walsh, total = parameters.walsh, 0.0
-    gradient = np.zeros_like(parameters.vector)
+    gradient, signs = np.zeros_like(parameters.vector), parts[0].signs  # of all parts
+    sinh, cosh = hyperbolic(walsh.rho, signs, signs)
     for number, part in enumerate(parts):
-        sinh, cosh = hyperbolic(walsh.rho, part.signs, part.signs)
-        line = (part.signs * walsh.extra) @ part.signs.T
+        line = (signs * walsh.extra) @ signs.T
         nugget = parameters.nugget(number)
         solved = solve(part, walsh.combine(part, sinh, cosh, line), nugget)
         n = len(part.scores)
@@ -337,11 +359,13 @@ def fit_parameters(
 
     Notes
     -----
+    Of many answers, an even selection stands for all: 100 of each part, or 4 for each feature.
     The search begins at `start`, or without one at the prior's mean, but with `sum rho_j` at most
     4. With a larger sum most of the variance is in interactions of many features, and different
     masks are nearly independent: all answers look like noise, and the gradient is close to zero.
     """
     split, root = len(parts) > 1, np.linalg.cholesky(prior.cov)
+    parts = _selection(parts, _SEARCHED)
 
     def downhill(u: FloatArray) -> tuple[float, FloatArray]:
         parameters = Parameters(vector=prior.mean + root @ u, split=split)
@@ -357,9 +381,23 @@ def fit_parameters(
         jac=True,
         method="L-BFGS-B",
         bounds=[(-6.0, 6.0)] * len(prior.mean),
-        options={"maxiter": 100, "ftol": 1e-7, "gtol": 1e-3 * float(np.sqrt(len(parts[0].scores)))},
+        options={"maxiter": 100, "ftol": 1e-4, "gtol": 1e-3 * float(np.sqrt(len(parts[0].scores)))},
     )
     return Parameters(vector=prior.mean + root @ found.x, split=split)
+
+
+def _selection(parts: Sequence[Part], most: tuple[int, int]) -> list[Part]:
+    """An even selection of the answers of each part, of the same masks.
+
+    At most so many, or so many for each feature if that is more.
+    """
+    n, p = parts[0].signs.shape
+    rows = np.unique(np.linspace(0, n - 1, min(n, max(most[0], most[1] * p))).astype(np.intp))
+    signs = parts[0].signs[rows]
+    return [
+        replace(part, signs=signs, scores=part.scores[rows], noise=part.noise[rows])
+        for part in parts
+    ]
 
 
 def _first(prior: Prior) -> FloatArray:
@@ -377,21 +415,18 @@ def information(parts: Sequence[Part], parameters: Parameters) -> FloatArray:
     Notes
     -----
     `tr(R^-1 dR_a R^-1 dR_b) / 2`, less `tr(R^-1 dR_a) tr(R^-1 dR_b) / (2 n)` for the amplitude. Of
-    a part with more than 250 answers, an even selection of 250 stands for all.
+    a part with more answers, an even selection of 64 stands for all, or of 2 for each feature.
     """
     found = np.zeros((len(parameters.vector), len(parameters.vector)))
-    for number, part in enumerate(parts):
+    selected = _selection(parts, _INFORMING)
+    for number, (part, taken) in enumerate(zip(parts, selected, strict=True)):
         n = len(part.scores)
-        rows = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.intp))
-        taken = replace(
-            part, signs=part.signs[rows], scores=part.scores[rows], noise=part.noise[rows]
-        )
         places, matrices = _derivatives(taken, parameters, number)
         flat = np.stack([matrix.ravel() for matrix in matrices])
         turned = np.stack([matrix.T.ravel() for matrix in matrices])
         traces = np.array([np.trace(matrix) for matrix in matrices])
-        inner = (flat @ turned.T - np.outer(traces, traces) / len(rows)) / 2
-        found[np.ix_(places, places)] += inner * n / len(rows)
+        inner = (flat @ turned.T - np.outer(traces, traces) / len(taken.scores)) / 2
+        found[np.ix_(places, places)] += inner * n / len(taken.scores)
     return found
 
 

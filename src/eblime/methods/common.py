@@ -376,7 +376,11 @@ def with_population(posterior: Posterior, problem: Regression) -> Posterior:
     p, known = len(law.mean), isinstance(law, PointMass) or population.complete
     if not known and not (np.isfinite(law.sd) & (law.sd > 0)).all():
         return posterior
-    cov, sigma2 = (np.zeros((p, p)), 0.0) if known else (law.cov, posterior.sigma2.mean)
+    cov, sigma2 = np.zeros((p, p)), 0.0
+    if not known and isinstance(law, LocalMixture):
+        cov, sigma2 = law.ridge_moments()
+    elif not known:
+        cov, sigma2 = law.cov, posterior.sigma2.mean
     mean, variance = population.moments(answers.scores, law.mean, cov, sigma2)
     if not known:
         assert isinstance(law, (LocalMixture, Mixture))

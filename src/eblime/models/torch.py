@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Weights = dict[str, torch.Tensor]
 
 _COMPARED = 32  # images that are scored in both precisions
-_OF_RANGE, _OF_LARGEST = 0.01, 1e-3  # how far half precision may change scores
+_TOLERANCE = 0.01  # how far half precision may change scores
 
 
 def import_torch() -> Any:
@@ -61,9 +61,9 @@ class TorchModel:
     precision
         "full" is that of the parameters. "half" runs the network in half precision (float16, on a
         CPU bfloat16), which is accurate to about three digits and faster on a GPU. "auto" does so
-        for images and volumes on a GPU if that changes the scores of the first masks by at most a
-        hundredth of their range and a thousandth of the largest. The prediction itself stays in
-        full precision, and the provenance says what was used.
+        for images and volumes on a GPU if that changes the scores of the first masks, by root mean
+        square, by at most a hundredth of their range and of the largest. The prediction itself
+        stays in full precision, and the provenance says what was used.
     output
         Name or position of the output to explain, for a network with several outputs. None takes
         the only one, or the one named `logits`.
@@ -225,12 +225,12 @@ def half_weights(module: torch.nn.Module, device: torch.device, layout: Any = No
     import torch
 
     kind = torch.float16 if device.type == "cuda" else torch.bfloat16
-    layout = layout or torch.contiguous_format
     found = {}
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.is_floating_point():
-            tensor = tensor.to(kind)
-        found[name] = tensor.contiguous(memory_format=layout) if tensor.ndim == 4 else tensor
+            form = layout if tensor.ndim == 4 and layout else torch.preserve_format
+            tensor = tensor.to(kind, memory_format=form)
+        found[name] = tensor
     return found
 
 
@@ -332,10 +332,11 @@ class TorchScorer:
         """Choose the precision; the first images, such as the input itself, have the full one."""
         import torch
 
-        model, few = self._model, images[:_COMPARED]
-        exact, chosen = self._score(few), str(model.precision)
+        model, chosen = self._model, str(self._model.precision)
         if chosen == "auto" and not _may_be_half(model.module, self._device):
             chosen = "full"
+        few = images[: {"auto": _COMPARED, "half": 1}.get(chosen)]
+        exact = self._score(few)
         if chosen != "full":
             self._weights = half_weights(model.module, self._device, self._layout)
         if chosen == "auto":
@@ -367,16 +368,18 @@ class TorchScorer:
 def _compare(exact: torch.Tensor, rounded: torch.Tensor) -> str:
     """The precision to use, given scores (n, outputs) in both: half, or full with the reason.
 
-    The root mean square change is compared with the range of the scores, and the largest one with
-    the largest score, for the ten highest outputs of the first image, which is the input itself.
+    The spread of the changes is compared with the range of the scores, since a change that is the
+    same for all images moves no importance, and their root mean square with the largest score, for
+    the ten highest outputs of the first image, which is the input itself.
     """
     top = exact[0].topk(min(10, exact.shape[1])).indices
     exact, moved = exact[:, top], (rounded - exact)[:, top]
     span = (exact.amax(0) - exact.amin(0)).square().sum().sqrt()
-    change = moved.square().mean(0).sum().sqrt()
-    if change <= _OF_RANGE * span and moved.abs().max() <= _OF_LARGEST * exact.abs().max():
+    change = moved.var(0, correction=0).sum().sqrt()
+    level = moved.square().mean(0).max().sqrt()
+    if change <= _TOLERANCE * span and level <= _TOLERANCE * exact.abs().max():
         return "half"
-    return f"full (half changes scores by {float(change / span):.1%} of their range)"
+    return f"full (half changes scores by {float(change):.1g}, their range is {float(span):.1g})"
 
 
 def _may_be_half(module: Any, device: torch.device) -> bool:
