@@ -482,7 +482,7 @@ def parse_numbers(text: str, name: str = "window") -> tuple[float, ...]:
 VOLUME = Command(
     help="Explain a volume or a folder of volumes, by blocks or regions.",
     metavar="VOLUME",
-    argument="A .npy, .npz, .tif, .mat, .h5, .nde or .nii file, or a folder of them.",
+    argument="A .npy, .npz, .tif, .mat, .h5 or .nii file, or a folder of them.",
     example="eblime explain volume scans/ --model flaws:score --segmentation blocks:n=4",
     batch_argument="A folder on this machine.",
     items=lambda argument, model, options: file_items(
