@@ -68,15 +68,8 @@ _INPUTS = Option("inputs", "Where they are.", required=True)
 class Recipe:
     """Makes the explainer of a run in any process that needs it.
 
-    Parameters
-    ----------
-    about
-        What the run's manifest stores: the domain `kind`, the inputs and the values of the options,
-        with full paths, and the `digests` of the files.
-    trust_pickle
-        Whether a pickled model may be loaded.
-    cache
-        Stored answers of the model, which change no result.
+    `about` is what the run's manifest stores: the domain `kind`, the inputs and the values of the
+    options, with full paths, and the `digests` of the files.
     """
 
     about: dict[str, Any]

@@ -41,17 +41,10 @@ def drive(
 ) -> Iterator[list[Session]]:
     """Ask for sessions until each has all its answers; yields those that end, as they do.
 
-    Parameters
-    ----------
-    sessions
-        They are drawn when there is room for them, so that the next inputs are read in time.
-    together
-        How many sessions are open at once. Those whose questions fit into one call share it; large
-        inputs are asked about alone.
-    pool
-        Threads in which sessions take their replies while the model is asked for the next ones.
-    keep_errors
-        Whether an error ends only its own session, which has it as `error`, or is raised.
+    So many sessions are open `together`; the next ones are drawn when there is room for them, so
+    that inputs are read in time. Sessions whose questions fit into one call share it; large inputs
+    are asked about alone. In the threads of `pool` sessions take their replies while the model is
+    asked for the next ones. With `keep_errors` an error ends only its own session, as its `error`.
     """
     coming, submit = iter(sessions), pool.submit if pool else _do_now
     waiting: deque[Session] = deque()

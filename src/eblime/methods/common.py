@@ -108,20 +108,9 @@ def regress(
 ) -> list[Regression]:
     """The regression of each target; those that share their masks share the decomposition.
 
-    Parameters
-    ----------
-    answers
-        The targets.
-    flat
-        Whether a free intercept is integrated out.
-    standardize
-        Whether scores are divided by their weighted spread.
-    penalised
-        Whether a first column of ones is added to the masks.
-    corrected
-        Whether complementary pairs and uneven draws count as fewer masks.
-    finite
-        Whether only masks that were not asked are uncertain; see `with_population`.
+    A free intercept may be integrated out (`flat`), the scores divided by their weighted spread
+    (`standardize`), or a first column of ones added to the masks (`penalised`). `corrected` counts
+    complementary pairs and uneven draws as fewer masks; for `finite` see `with_population`.
     """
     known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float, Aliasing | None]] = {}
     found = []
@@ -278,8 +267,6 @@ def _leave_out(
     And the sum of squares of the masks times their residuals, (p, p), in which a pair counts as one
     row; the residuals are corrected by `hc_factors`.
 
-    Notes
-    -----
     The fit at mask i moves by `h_i = w_i x_i' Cov(beta | Y) x_i / sigma^2` with its own score: the
     derivative of a posterior mean is a posterior variance. That of all features together is the
     one of a ridge regression whose penalties give each feature its own posterior variance, so that
