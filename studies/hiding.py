@@ -8,10 +8,11 @@ number of masks. Of images that the network classifies as faulty:
 - located: the five most important superpixels cover at least half of the defect;
 - touched: the most important superpixel touches it.
 
-Deletion and insertion count pixels, a tenth or a twentieth of the image at a time, so that superpixels of any
-form can be compared: the mean score while the most important ones are hidden (smaller is better) or
-shown (larger is better). They show black, the mean of the image and a blurred copy in turn, and the
-result is the mean over these three, so that no setting is judged by its own way of hiding alone.
+Deletion and insertion count pixels, a tenth or a twentieth of the image at a time, so that
+superpixels of any form can be compared: the mean score while the most important ones are hidden
+(smaller is better) or shown (larger is better). They show black, the mean of the image and a
+blurred copy in turn, and the result is the mean over these three, so that no setting is judged by
+its own way of hiding alone.
 R2 is that of scores held out from the fit.
 
 Signals are the A-scans of `inspection`, cut into windows: the share of those classified as a hole

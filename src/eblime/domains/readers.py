@@ -83,9 +83,9 @@ def _choose(arrays: Headers, key: str | None, path: Path, axes: Axes = (3, 4)) -
         possible = [k for k, (s, _) in arrays.items() if len(s) in axes and max(s) > 1]
         if len(possible) != 1:
             listed = "; ".join(f"{name!r} {shape}" for name, (shape, _) in arrays.items())
-            named = ", or `key` must name one" if 3 in axes else ""  # signals have no `key`
             raise ValueError(
-                f"{str(path)!r} must have one array of {axes[0]} or {axes[1]} axes{named}; it has "
+                f"{str(path)!r} must have one array of {axes[0]} or {axes[1]} axes, or `key` "
+                f"must name one; it has "
                 f"{listed or 'no arrays'}."
             )
         key = possible[0]

@@ -244,7 +244,8 @@ def _from_dicom(source: Any, name: str) -> Image.Image:
         )
     usual = np.int32 if pixels.dtype.kind == "i" else np.float32
     image = Image.fromarray(pixels if pixels.dtype in ("u1", "u2") else pixels.astype(usual))
-    image.info["bits"] = int(header.BitsStored)
+    if pixels.dtype.kind == "u":
+        image.info["bits"] = int(header.BitsStored)
     return image
 
 
