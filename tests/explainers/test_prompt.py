@@ -166,7 +166,7 @@ def test_a_target_may_be_any_part_of_the_answer(parrot):
     assert parrot.generated == []
     assert explainer.explain("When?", 2, answer=ANSWER).label == "sentence 2 'It is in Paris.'"
     assert explainer.explain("When?", answer=ANSWER).label.startswith("answer")
-    with pytest.raises(ValueError, match="a part of the answer, or its start and end; got 'Rome'"):
+    with pytest.raises(ValueError, match="start and end; got 'Rome'"):
         explainer.explain("When?", "Rome", answer=ANSWER)
 
 
@@ -722,7 +722,7 @@ def test_a_part_that_repeats_is_chosen_by_its_place(parrot):
     explainer = eblime.PromptExplainer(parrot, NOTES)
 
     assert explainer.explain("?", (18, 23), answer=answer).scene.spans[-1] == (18, 23)
-    with pytest.raises(ValueError, match=r"at \[\(0, 5\), \(18, 23\)\]: choose one of these"):
+    with pytest.raises(ValueError, match=r"got 'Paris', at \[\(0, 5\), \(18, 23\)\]"):
         explainer.explain("?", "Paris", answer=answer)
     for wrong in ((3, 99), (5, 5), (1, 2, 3), 1.5):
         with pytest.raises((TypeError, ValueError), match="`target"):

@@ -246,11 +246,8 @@ def _brief(text: str) -> str:
 def as_chat(prompt: Any, system: str | None) -> Any:
     """The template as the user gave it, or the messages of a chat if a system has a message."""
     messages = [] if isinstance(prompt, str) else prompt
-    if not isinstance(messages, Sequence) or not all(
-        isinstance(message, Mapping) and "role" in message for message in messages
-    ):
-        kind = type(prompt).__name__
-        raise TypeError(f'`prompt` must be a string, or messages with a "role"; got {kind}.')
+    if not (isinstance(messages, Sequence) and all("role" in message for message in messages)):
+        raise TypeError('`prompt` must be a string, or a list of messages with a "role".')
     if system is None:
         return prompt
     first = {"role": "system", "content": check_text("system", system, empty=False)}
@@ -350,8 +347,8 @@ def read_prompt(
     asked = check_text("question", asked, empty="{question}" not in str(prompt))
     text, template, order = place_sources(prompt, sources.names, asked)
     if order != ["sources"]:  # each in its own place
-        by_name = dict(zip(sources.names, sources.texts, strict=True))
-        sources = sources._replace(names=order, texts=[by_name[name] for name in order])
+        texts = [sources.texts[sources.names.index(name)] for name in order]
+        sources = sources._replace(names=order, texts=texts)
     first = similar_groups(sources.texts) if groups else list(range(len(sources.texts)))
     numbers = sorted(set(first))
     more = [f" and {first.count(k) - 1} like it" if first.count(k) > 1 else "" for k in numbers]
@@ -410,18 +407,17 @@ def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[An
 
 def _part_of(answer: str, target: Any) -> tuple[int, int]:
     """Start and end of a part of the answer, given by its text or as such a pair."""
+    places = [target]
     if isinstance(target, str) and target.strip():
-        places = [match.span() for match in re.finditer(re.escape(target), answer)]
-        if len(places) > 1:
-            raise ValueError(f"`target` is in the answer at {places[:5]}: choose one of these.")
-        target = places[0] if places else target
-    pair = isinstance(target, tuple) and [type(k) for k in target] == [int, int]
-    if not (pair and 0 <= target[0] < target[1] <= len(answer)):
+        places = [match.span() for match in re.finditer(re.escape(target), answer)] or places
+    span: Any = places[0]
+    pair = isinstance(span, tuple) and [type(k) for k in span] == [int, int]
+    if len(places) > 1 or not (pair and 0 <= span[0] < span[1] <= len(answer)):
         raise ValueError(
-            "`target` must be the number of a sentence, a part of the answer, or its start and "
-            f"end; got {target!r:.60}."
+            "`target` must be the number of a sentence, a part that the answer has once, or its "
+            f"start and end; got {target!r:.60}{f', at {places[:5]}' if places[1:] else ''}."
         )
-    return target[0], target[1]
+    return span[0], span[1]
 
 
 _FIELDS = {

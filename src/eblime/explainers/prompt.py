@@ -240,11 +240,9 @@ class PromptExplainer(BaseExplainer):
         return settings, self._subject(scene), 3 if targets is None else targets
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
-        """Where a loaded explanation of the question comes from; for `Explanation.more`."""
-        found, stored = BaseExplainer.source_of(self, explanation, x), explanation.scene
-        parts = {name: getattr(stored, name) for name in ("starts", "ends")}
-        scene: Any = found.subject.scene
-        return replace(found, subject=self._subject(replace(scene, **parts)))
+        """Where a loaded explanation comes from, with the parts of the answer."""
+        stored: Any = explanation.scene
+        return replace(BaseExplainer.source_of(self, explanation, x), subject=self._subject(stored))
 
     def input_again(self, x: Any, explanation: Explanation) -> Any:
         """The question with the answer that was explained."""

@@ -224,8 +224,8 @@ class TransformersModel:
                 new = self.model.generate(tokens, attention_mask=mask, **settings)
                 for k, ids in zip(places, new[:, tokens.shape[1] :].tolist(), strict=True):
                     found[k] = self.tokenizer.decode(ids, skip_special_tokens=True)
-                    ends = {self.tokenizer.eos_token_id, settings["pad_token_id"]}
-                    add_usage("cut", len(ids) == settings["max_new_tokens"] and ids[-1] not in ends)
+                    whole = ids[-1] in (self.tokenizer.eos_token_id, self._padding)
+                    add_usage("cut", not whole and len(ids) == settings["max_new_tokens"])
         return found
 
     def _encode(self, text: str, *, special: bool = False) -> list[int]:
@@ -399,8 +399,7 @@ class ServerModel:
         """The model's answers, of at most `max_new_tokens` tokens, one request each."""
         form, _ = self._find_way(prompts)
         place = ("message", "content") if form == "chat" else ("text",)
-        settings: dict[str, Any] = {"max_tokens": self.max_new_tokens}
-        settings["temperature"] = self.temperature
+        settings: Any = {"max_tokens": self.max_new_tokens, "temperature": self.temperature}
         found = []
         for prompt in prompts:
             reply = self._ask_prompt(form, prompt, **settings)

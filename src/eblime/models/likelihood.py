@@ -16,8 +16,6 @@ from eblime._checks import check_choice
 from eblime._types import BoolArray, FloatArray
 from eblime.models.asynchronous import awaited
 
-__all__ = ["SCORES", "AnswerScore", "is_language_model", "similarity"]
-
 SCORES = {  # name -> what it is, in words
     "mean": "the mean log probability of the answer's tokens",
     "total": "the log probability of the answer",

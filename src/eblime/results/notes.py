@@ -165,21 +165,20 @@ def _source_notes(explanation: Explanation) -> list[str]:
     """Notes about a prompt: all sources together, a cut answer, and sources that are copies."""
     scene: Any = explanation.scene
     found = ["The answer ended at the model's limit of tokens."] if scene.cut else []
-    if (more := explanation.grounded) is not None:
+    if (gain := explanation.grounded) is not None:
         times = next((words for key, words in _TIMES.items() if key in scene.score), "")
-        factor = f": {times} exp({more:.2g}) = {np.exp(min(more, 700)):.2g} times as probable"
+        factor = f": {times} exp({gain:.2g}) = {np.exp(min(gain, 700)):.2g} times as probable"
         found.append(
             f"The score is {explanation.prediction:.3g} with all sources and "
-            f"{explanation.prediction - more:.3g} with none{factor if times else ''}."
+            f"{explanation.prediction - gain:.3g} with none{factor if times else ''}."
         )
     for group in scene.copies():
-        named = [printable(scene.features[j]) for j in group[:_NAMED]]
-        named += [f"{len(group) - _NAMED} more"] if len(group) > _NAMED else []
-        total = explanation.posterior.mean[group].sum()
+        named = ", ".join(printable(scene.features[j]) for j in group[:_NAMED])
+        more = f" and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
         found.append(
-            f"The texts of {', '.join(named[:-1])} and {named[-1]} are nearly equal: they share "
-            f"{total:.3g} of importance, and each alone may look unimportant. "
-            '`groups="similar"` explains them as one source.'
+            f"The texts of {named}{more} are nearly equal: they share "
+            f"{explanation.posterior.mean[group].sum():.3g} of importance, and each alone may look "
+            'unimportant. `groups="similar"` explains them as one source.'
         )
     return found
 
