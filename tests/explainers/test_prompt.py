@@ -654,9 +654,9 @@ def test_both_ends_are_reported_in_the_unit_of_the_score(parrot, design):
 
     words = " ".join(str(e).split())
     assert_allclose(e.grounded, e.prediction - e.asked(np.zeros(8)))
-    assert f"with none: with them, each token of the answer is exp({e.grounded:.2g})" in words
+    assert f"with none: with them, the probability of each token is exp({e.grounded:.2g})" in words
     assert_allclose(total.grounded, 1.9)
-    note = "with them, the answer is exp(1.9) = 6.7 times as probable."
+    note = "with them, the probability is exp(1.9) = 6.7 times as high."
     assert f"The score is -0.1 with all sources and -2 with none: {note}" in total.to_html()
     words = eblime.TextExplainer(lambda texts: [len(t) for t in texts])
     assert words.explain("a b").grounded is None

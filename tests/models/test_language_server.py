@@ -861,10 +861,9 @@ def test_a_redirect_to_another_host_is_not_followed(serve, monkeypatch):
 
 def test_a_request_has_a_longest_time_without_settings(serve, monkeypatch):
     """For the whole of a reply that comes in drops, headers included."""
-    monkeypatch.setattr(prompt, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(prompt, "_SERVER", eblime.Calls(timeout=0.5))
     service = serve(failures=dict.fromkeys(range(1, 99), drip_headers))
-    calls = eblime.Calls(retry=0)
-    explainer = eblime.PromptExplainer(f"{service.url}#tiny", NOTES[:3], calls=calls)
+    explainer = eblime.PromptExplainer(f"{service.url}#tiny", NOTES[:3])
 
     with pytest.raises(eblime.ModelError, match=r"no answer within the timeout of 0\.5 s"):
         explainer.explain("When?")

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,11 +151,7 @@ def _escaped(text: str) -> str:
 
 
 def open_sources(path: Path) -> object:
-    """The sources that a path holds.
-
-    Of a folder, the .txt and .md files by name, in the order of their names; of a .json or .jsonl
-    file, a list or names with texts; else one text to cut.
-    """
+    """The .txt and .md files of a folder by name, the JSON of a file, or one text to cut."""
     files = sorted(path.iterdir()) if path.is_dir() else []
     texts = [file for file in files if file.suffix.lower() in _ENDINGS]
     if texts:
@@ -186,8 +183,7 @@ def read_sources(
 ) -> Sources:
     """The sources with their names; the settings are those of `PromptExplainer`.
 
-    A "turn" begins with a name and a colon. What is between two pieces of a text belongs to the
-    first of them.
+    What is between two pieces of a text belongs to the first of them.
     """
     check_choice("segmentation", segmentation, SEGMENTATIONS)
     check_text("separator", separator)
@@ -289,9 +285,7 @@ def place_sources(
         )
     values = {key: _MARK.format(k) for k, key in enumerate(order)} | {"question": question}
 
-    def fill(text: str) -> str:
-        return placeholder.sub(lambda found: values[found[1]], text)
-
+    fill = partial(placeholder.sub, lambda found: values[found[1]])
     if isinstance(prompt, str):
         filled: Any = fill(prompt)
         return filled, json.dumps(filled, ensure_ascii=False), order

@@ -188,9 +188,10 @@ def as_finder(tokens: Tokens) -> Callable[[str], object]:
 
 def find_spans(text: str, tokens: Tokens) -> list[Span]:
     """Start and end of each token, in order and without overlap; see `read_text`."""
-    spans = _spans_of(text, as_finder(tokens)(text))
-    if tokens == "sentence":
-        spans = _whole_sentences(text, spans)
+    spans: list[Span] = []
+    for start, end in _spans_of(text, as_finder(tokens)(text)):
+        goes_on = spans and tokens == "sentence" and _GOES_ON.search(text[spans[-1][0] : start + 1])
+        spans.append((spans.pop()[0] if goes_on else start, end))
     if not spans:
         finder = "the function in `tokens`" if callable(tokens) else f"tokens={tokens!r}"
         raise ValueError(
@@ -198,16 +199,6 @@ def find_spans(text: str, tokens: Tokens) -> list[Span]:
             "characters."
         )
     return spans
-
-
-def _whole_sentences(text: str, spans: Sequence[Span]) -> list[Span]:
-    """Join what abbreviations, initials and the numbers of lists have cut in two."""
-    found: list[Span] = []
-    for start, end in spans:
-        if found and _GOES_ON.search(text[found[-1][0] : start + 1]):
-            start = found.pop()[0]
-        found.append((start, end))
-    return found
 
 
 def coarser_spans(text: str, spans: Sequence[Span], most: int) -> tuple[list[Span], str]:

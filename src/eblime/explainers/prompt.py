@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _COLUMNS = ("question", "answer", "sources")
-_RETRIES, _TIMEOUT = 3, 600.0  # of requests to a server, unless the user says otherwise
+_SERVER = Calls(retry=3, timeout=600.0)  # of requests to a server, unless the user says otherwise
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -138,22 +138,12 @@ class PromptExplainer(BaseExplainer):
             language = self.model.language if self._is_language else as_language_model(self.model)
             model = AnswerScore(language=language, score=self.score)
             model.check()
-            calls = Calls().merge(self.calls)
-            if isinstance(language, ServerModel):
-                retry = _RETRIES if calls.retry is None else calls.retry
-                calls = replace(calls, retry=retry, timeout=calls.timeout or _TIMEOUT)
-            self._normalise(model=model, labels=["answer"], calls=calls)
+            usual = _SERVER if isinstance(language, ServerModel) else Calls()
+            self._normalise(model=model, labels=["answer"], calls=usual.merge(self.calls))
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:
-        """Read a question; a language model answers it if it comes without an answer.
-
-        Parameters
-        ----------
-        x
-            The question, or a dictionary with the keys "question", "answer" and "sources", each of
-            which may be missing.
-        """
+        """Read a question; a language model answers it if it comes without an answer."""
         return self.prepare(x, 1, self.loop)[1]
 
     @list_settings
@@ -174,19 +164,13 @@ class PromptExplainer(BaseExplainer):
             The question; None if `prompt` has no {question}. Or a dictionary with the keys
             "question", "answer" and "sources", each of which may be missing.
         target
-            What to explain: None is the whole answer, a number k > 0 its sentence k, and a text
-            that part of it. If the model is a function, a column of its scores.
-        rng
-            Seed or generator; the same seed gives the same masks and the same result.
+            What to explain: None is the whole answer, a number k > 0 its sentence k, and a text or
+            a pair (start, end) that part of it. If the model is a function, a column of its scores.
         answer
             The answer to explain. None asks the model for its answer to the prompt with all
             sources: one more call, which a cache saves the next time.
-        n_masks
-            Number of prompts to score; None uses the explainer's setting.
-        max_masks
-            The most prompts to score with `until`; None is 2,000.
-        until, max_seconds, calls, cache, progress
-            See `TextExplainer.explain`.
+        rng, n_masks, until, max_masks, max_seconds, calls, cache, progress
+            See `TextExplainer.explain`; `max_masks` is 2,000 by default.
         """
         whole = 0 if target is None and self._is_language else target
         return BaseExplainer.explain(self, self._row(x, answer), whole, rng, **settings)
@@ -208,17 +192,12 @@ class PromptExplainer(BaseExplainer):
         x, rng, answer, n_masks, until, max_masks, max_seconds, calls, cache, progress
             See `explain`; a stop rule must be reached for every target.
         targets
-            Numbers of sentences, with 0 for the whole answer, and parts of the answer as texts;
-            None is the whole answer and each of its sentences.
-
-        Returns
-        -------
-        explanations
-            One explanation per target, by number: the whole answer, its sentences, other parts.
+            Numbers of sentences, with 0 for the whole answer, and parts of the answer as for
+            `explain`; None is the whole answer and each of its sentences.
         """
         with count_usage() as used:
-            row = self._row(x, answer)
-            found = BaseExplainer.explain_targets(self, row, targets, rng, **settings)
+            x = self._row(x, answer)
+            found = BaseExplainer.explain_targets(self, x, targets, rng, **settings)
         tokens = {"tokens": dict(used)} if used else {}
         return {k: replace(e, provenance={**e.provenance, **tokens}) for k, e in found.items()}
 
@@ -296,8 +275,7 @@ def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str
     """The answer to the prompt with all sources, whether it was cut, and the calls; cached."""
     if not hasattr(model.language, "generate"):
         raise ValueError("`answer` must be given: the model has no method `generate`.")
-    whole = scene.prompt([True] * scene.n_features)
-    prompt = str(whole) if isinstance(whole, str) else list(whole)
+    prompt = scene.prompt([True] * scene.n_features)
     key = json.dumps(prompt).encode()
     with open_cache(calls.cache, model) as section_of:
         section = section_of("written answers")

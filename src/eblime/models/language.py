@@ -53,14 +53,7 @@ _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
 
 def as_language_model(obj: object) -> Any:
-    """Wrap a language model.
-
-    Parameters
-    ----------
-    obj
-        The pair (model, tokenizer) of transformers, the folder of such a model, the address of an
-        OpenAI-compatible server, which ends in /v1 or in /v1#name if it has several models, or an
-        object with the methods `generate`, `token_log_probs` and `token_spans`.
+    """Wrap a language model: see `PromptExplainer` for what it may be.
 
     Examples
     --------
@@ -108,9 +101,9 @@ def add_usage(name: str, number: int) -> None:
             found += Counter({name: number})
 
 
-def _check_generation(max_new_tokens: int, temperature: float) -> None:
-    check_count("max_new_tokens", max_new_tokens)
-    check_number("temperature", temperature, zero=True)
+def _check_generation(model: TransformersModel | ServerModel) -> None:
+    check_count("max_new_tokens", model.max_new_tokens)
+    check_number("temperature", model.temperature, zero=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -120,19 +113,9 @@ class TransformersModel:
     The network runs on its own device and in its own precision, in eval mode and without gradients.
     Prompts are batched with padding on the left, and an answer is scored by one forward pass.
 
-    Parameters
-    ----------
-    model
-        Such as `AutoModelForCausalLM.from_pretrained(...)`.
-    tokenizer
-        A fast tokenizer, such as `AutoTokenizer.from_pretrained(...)`.
-    chat
-        Whether a prompt is the message of a user, put into the tokenizer's chat template. None does
-        so if the tokenizer has a template; False gives the model the prompt as it is.
-    max_new_tokens
-        Longest answer to generate.
-    temperature
-        0 always takes the most probable token; above it, tokens are drawn.
+    `chat` says whether a prompt that is a text becomes the message of a user, in the tokenizer's
+    chat template; None does so if there is one. A `temperature` of 0 always takes the most probable
+    token; above it, tokens are drawn. `max_new_tokens` limits an answer.
 
     Examples
     --------
@@ -151,7 +134,7 @@ class TransformersModel:
     batch_sizes: ClassVar[Sequence[int]] = (4, 16, 64)
 
     def __post_init__(self) -> None:
-        _check_generation(self.max_new_tokens, self.temperature)
+        _check_generation(self)
         kind, config = type(self.model).__name__, getattr(self.model, "config", None)
         seq2seq = getattr(config, "is_encoder_decoder", config is None)
         if seq2seq or not descends(self.model, "torch", "Module"):
@@ -349,18 +332,9 @@ class ServerModel:
     https or to this computer, and removed from all that the server returns, if it has at least 8
     characters. Redirects are not followed, and only https goes through a proxy.
 
-    Parameters
-    ----------
-    url
-        Such as "http://localhost:8000/v1".
-    model
-        Name of the model on the server; None is the only one there.
-    key_name
-        Name of the environment variable with the key, if it is set; None sends no key.
-    max_new_tokens, temperature
-        As for `TransformersModel`.
-    options
-        Other fields of each request, such as {"seed": 1}; None leaves a field out.
+    `model` is its name on the server, None the only one there; `key_name` the name of the
+    environment variable with the key, and None sends no key; `options` are other fields of each
+    request, such as {"seed": 1}, where None leaves a field out.
 
     Examples
     --------
@@ -379,7 +353,7 @@ class ServerModel:
     batch_sizes: ClassVar[Sequence[int]] = (1,)
 
     def __post_init__(self) -> None:
-        _check_generation(self.max_new_tokens, self.temperature)
+        _check_generation(self)
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("`url` must be the address of a server: 'http://localhost:8000/v1'.")

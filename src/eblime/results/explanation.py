@@ -326,17 +326,8 @@ class Explanation:
     ) -> Explanation:
         """Ask the model about n more masks; returns the explanation of all answers.
 
-        Answers that are known are not asked again.
-
-        Parameters
-        ----------
-        n
-            Number of masks to add.
-        explainer, x
-            The explainer and the input, for an explanation that was loaded from a file or
-            pickled: such an explanation does not know its model.
-        progress
-            As for `ImageExplainer`.
+        Answers that are known are not asked again. An explanation that was loaded from a file or
+        pickled needs its `explainer` and its input `x`. `progress` is as for `ImageExplainer`.
         """
         if (explainer is None) != (x is None):
             raise ValueError("`explainer` and `x` must be given together, or neither of them.")

@@ -26,11 +26,6 @@ _NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
 UNRELIABLE = 0.2  # below which pictures say so
 _LITTLE = 0.01  # range of the scores, relative to their size, below which they barely move
 _GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
-_TIMES = {  # what is more probable with a higher score, by words in the score's name
-    "logit": "with them, the odds of the answer are",
-    "mean log": "with them, each token of the answer is",
-    "log prob": "with them, the answer is",
-}
 _WIDE = 2.0  # factor of the variance, by prediction errors of rounds, that gets a note
 
 
@@ -166,11 +161,13 @@ def _source_notes(explanation: Explanation) -> list[str]:
     scene: Any = explanation.scene
     found = ["The answer ended at the model's limit of tokens."] if scene.cut else []
     if (gain := explanation.grounded) is not None:
-        times = next((words for key, words in _TIMES.items() if key in scene.score), "")
-        factor = f": {times} exp({gain:.2g}) = {np.exp(min(gain, 700)):.2g} times as probable"
+        what = "odds" if "logit" in scene.score else "probability"
+        whose = "of each token " if "mean" in scene.score else ""
+        factor = f"exp({gain:.2g}) = {np.exp(min(gain, 700)):.2g} times as high"
         found.append(
             f"The score is {explanation.prediction:.3g} with all sources and "
-            f"{explanation.prediction - gain:.3g} with none{factor if times else ''}."
+            f"{explanation.prediction - gain:.3g} with none"
+            + (f": with them, the {what} {whose}is {factor}." if "log" in scene.score else ".")
         )
     for group in scene.copies():
         named = ", ".join(printable(scene.features[j]) for j in group[:_NAMED])
