@@ -8,17 +8,18 @@ number of masks. Of images that the network classifies as faulty:
 - located: the five most important superpixels cover at least half of the defect;
 - touched: the most important superpixel touches it.
 
-Deletion and insertion count pixels, a twentieth of the image at a time, so that superpixels of any
-form can be compared: the mean score while the most important ones are hidden (smaller is better) or
-shown (larger is better). They show black, the mean of the image and a blurred copy in turn, and the
-result is the mean over these three, so that no setting is judged by its own way of hiding alone.
+Deletion and insertion count pixels, a tenth or a twentieth of the image at a time, so that
+superpixels of any form can be compared: the mean score while the most important ones are hidden
+(smaller is better) or shown (larger is better). They show black, the mean of the image and a
+blurred copy in turn, and the result is the mean over these three, so that no setting is judged by
+its own way of hiding alone.
 R2 is that of scores held out from the fit.
 
 Signals are the A-scans of `inspection`, cut into windows: the share of those classified as a hole
 whose most important window holds the hole's echo, or is within 10 samples of it.
 
     python -m studies hiding --dataset tiles
-    python -m studies hiding --dataset photos --items 30
+    python -m studies hiding --dataset photos --items 12 --n 100 --steps 10
     python -m studies hiding --dataset signals
 """
 
@@ -52,7 +53,6 @@ CUTS = {  # compactness
     "as the image": 10.0,
     "compact": 100.0,
 }
-STEPS = 20  # of deletion and insertion
 WINDOWS = (10, 20, 40)
 SIGNAL_HIDES = ("bridge", "mean", "zero", "noise")
 MEASURES = ["located", "touched", "deletion", "insertion", "r2"]
@@ -83,7 +83,8 @@ JUDGES = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the study."""
     parser.add_argument("--dataset", default="tiles", choices=DATASETS)
-    parser.add_argument("--n", type=positive, default=200, help="masks per image")
+    parser.add_argument("--n", type=positive, default=200, help="masks per input")
+    parser.add_argument("--steps", type=positive, default=20, help="of deletion and insertion")
     parser.add_argument("--store", action="store_true", help="write the rows to docs/results")
     add_run_options(parser)
 
@@ -102,6 +103,7 @@ def hiding(
     dataset: str = "tiles",
     *,
     n: int = 200,
+    steps: int = 20,
     items: int | None = None,
     seed: int = 0,
     jobs: int = 1,
@@ -116,7 +118,7 @@ def hiding(
     else:
         faulty_parts(dataset).network(0)
         count = len(faulty_parts(dataset).images)
-    settings = {"dataset": dataset, "n": n, "seed": seed}
+    settings = {"dataset": dataset, "n": n, "steps": steps, "seed": seed}
     numbers = range(min(items or count, count))
     inputs = sources("drilled" if dataset == "signals" else dataset)
     return run_study(hiding_rows, settings, numbers, inputs=inputs, jobs=jobs, **how)
@@ -152,7 +154,7 @@ def hiding_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
             row["located"] = measures.covered_share(e, defect, top=5) >= 0.5
             top = e.segments == int(e.posterior.mean.argmax())
             row["touched"] = bool((top & defect).any())
-        areas = [_areas(model, stacked, judge(stacked), e, target) for judge in JUDGES]
+        areas = [_areas(model, stacked, judge(stacked), e, settings["steps"]) for judge in JUDGES]
         deletion, insertion = np.mean(areas, axis=0).tolist()
         row |= {"deletion": deletion, "insertion": insertion, "r2": e.posterior.r2_held_out}
         rows.append({**row, "p": e.scene.n_features, "score": e.prediction})
@@ -182,16 +184,16 @@ def _signal_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     return rows
 
 
-def _areas(model: Any, shown: Any, hidden: Any, e: Any, target: int) -> FloatArray:
+def _areas(model: Any, shown: Any, hidden: Any, e: Any, steps: int) -> FloatArray:
     """Deletion and insertion: mean scores while the most important pixels are hidden or shown."""
     order = np.argsort(-e.posterior.mean[e.segments].ravel(), kind="stable")
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
     rank = rank.reshape(e.segments.shape)[..., None]
-    cuts = [k * rank.size // STEPS for k in range(STEPS + 1)]
+    cuts = [k * rank.size // steps for k in range(steps + 1)]
     batch = [np.where(rank < cut, hidden, shown) for cut in cuts]
     batch += [np.where(rank < cut, shown, hidden) for cut in cuts]
-    scores = model(np.array(batch).reshape(-1, *e.scene.shown.shape))[:, target]
+    scores = model(np.array(batch).reshape(-1, *e.scene.shown.shape))[:, e.target]
     halves = scores.astype(np.float64).reshape(2, -1)
     return np.asarray((halves[:, 1:] + halves[:, :-1]).mean(axis=1) / 2)
 

@@ -60,7 +60,8 @@ ALLOWED = {
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
-        *("_lazy", "_threads", "h5py", "narwhals", "nibabel", "numpy", "pandas", "ruptures"),
+        *("_lazy", "_threads", "h5py", "narwhals", "nibabel", "numpy", "pandas", "pydicom"),
+        "ruptures",
         *("scipy", "skimage", "tifffile"),
     },
     "models": {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import special, stats
+from scipy import optimize, special, stats
 
-from eblime.measures import probability_of_detection
+from eblime.measures import detection_by_response, false_call_rate, probability_of_detection
 
 
 def flaws(rng, n=150, slope=3.0, middle=1.5):
@@ -64,6 +64,110 @@ def test_the_estimate_is_that_of_statsmodels(rng):
     glm = api.GLM(hits.astype(float), design, family=api.families.Binomial()).fit()
 
     assert_allclose([found.a, found.b], glm.params, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_every_form_is_judged_by_statsmodels(rng, scale, link):
+    """The fit, and a90/95: there the best curve through .9 is just not rejected."""
+    api = pytest.importorskip("statsmodels.api")
+    sizes, hits = flaws(rng)
+    found = probability_of_detection(sizes, hits, scale=scale, link=link)
+    form = getattr(api.families.links, link.capitalize())()
+    family = api.families.Binomial(form)
+    x = np.log(sizes) if scale == "log" else sizes
+    free = api.GLM(hits.astype(float), api.add_constant(x), family=family).fit(tol=1e-12)
+    assert_allclose([found.a, found.b], free.params, rtol=1e-5)
+    assert_allclose(form.inverse(found.a + found.b * x), found.curve(sizes)[:, 0], rtol=1e-9)
+
+    end = np.log(found.a90_95) if scale == "log" else found.a90_95
+    offset = np.full(len(x), form(0.9))
+    bound = api.GLM(hits.astype(float), x - end, family=family, offset=offset).fit(tol=1e-12)
+    assert_allclose(2 * (free.llf - bound.llf), stats.chi2.ppf(0.9, 1), rtol=1e-5)
+    assert found.a90_95 > found.a90
+    assert ("log(size)" in str(found)) == (scale == "log")
+    assert found.plot().get_xscale() == scale
+
+
+def responses(rng, n=60, noise=0.5):
+    """Sizes, and responses that scatter about a line in the logarithm of the size."""
+    sizes = rng.choice(np.geomspace(0.5, 4.5, 12), n)
+    return sizes, 2 * np.log(sizes) + noise * rng.normal(size=n)
+
+
+def test_responses_are_judged_by_least_squares(rng):
+    """a50 and a90 are those of a line by statsmodels, with the handbook's formulas."""
+    api = pytest.importorskip("statsmodels.api")
+    sizes, strength = responses(rng)
+    found = detection_by_response(sizes, strength, 0.4)
+    line = api.OLS(strength, api.add_constant(np.log(sizes))).fit()
+    (c, d), tau = line.params, np.sqrt(line.ssr / len(sizes))
+
+    assert_allclose(found.a50, np.exp((0.4 - c) / d), rtol=1e-6)
+    assert_allclose(found.a90, np.exp((0.4 - c + stats.norm.ppf(0.9) * tau) / d), rtol=1e-6)
+    assert found.found.sum() == (strength > 0.4).sum()
+    linear = detection_by_response(sizes, sizes + rng.normal(size=60), 1.0, scale="linear")
+    assert linear.plot().get_xscale() == "linear"
+
+
+def test_the_bound_of_responses_is_that_of_the_likelihood(rng):
+    """By its literal form: the largest size whose best line through .9 is not rejected."""
+    sizes, strength = responses(rng)
+    found, x = detection_by_response(sizes, strength, 0.4), np.log(sizes)
+
+    def loss(numbers):
+        d, tau, end = *np.exp(numbers[:2]), numbers[2]
+        middle = 0.4 + stats.norm.ppf(0.9) * tau + d * (x - end)  # Phi is .9 at `end`
+        return -stats.norm.logpdf(strength, middle, tau).sum()
+
+    best = optimize.minimize(loss, [0.7, -0.7, 0.5], method="Nelder-Mead", options={"xatol": 1e-9})
+    end = np.log(found.a90_95)
+    bound = optimize.minimize(
+        lambda n: loss([*n, end]), best.x[:2], method="Nelder-Mead", options={"xatol": 1e-9}
+    )
+    assert_allclose(2 * (bound.fun - best.fun), stats.chi2.ppf(0.9, 1), rtol=1e-3)
+    assert_allclose(found.a90, np.exp(best.x[2]), rtol=1e-4)
+
+
+def test_the_bound_of_responses_covers_the_true_size():
+    """In 95 % of experiments, within four standard errors."""
+    truth, covered = np.exp((0.4 + stats.norm.ppf(0.9) * 0.5) / 2), []
+    for seed in range(200):
+        sizes, strength = responses(np.random.default_rng(seed), n=120)
+        covered.append(detection_by_response(sizes, strength, 0.4).a90_95 >= truth)
+
+    assert abs(np.mean(covered) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strength", "message"),
+    [
+        ([1, 2, 3], [1, 2], "`responses` must be a finite number for each of the 3 sizes"),
+        ([1, 2, 3], [1, 2, np.nan], "`responses` must be a finite number"),
+        ([1, 2, 3], np.log([1, 2, 3]), "`responses` must scatter about a line"),
+        ([1, 1, 1], [1, 2, 3], "at two or more different sizes"),
+        ([1, 2], [1, 2], "`responses` must scatter about a line"),
+        ([1, -2], [1, 2], "`sizes` must be finite and > 0"),
+    ],
+)
+def test_bad_responses_are_refused(sizes, strength, message):
+    """A line without scatter has no curve."""
+    with pytest.raises(ValueError, match=message):
+        detection_by_response(sizes, strength, 0.5)
+    with pytest.raises(ValueError, match="`scale` must be one of 'log'"):
+        detection_by_response([1, 2, 3], [0, 1, 1], 0.5, scale="square")
+
+
+def test_false_calls():
+    """The interval of Clopper and Pearson, and what is refused."""
+    rate, low, high = false_call_rate([True] * 3 + [False] * 37, prob=0.9)
+
+    assert rate == 3 / 40
+    assert_allclose([low, high], [stats.beta.ppf(0.05, 3, 38), stats.beta.ppf(0.95, 4, 37)])
+    assert false_call_rate([0, 0])[:2] == (0, 0)
+    for bad in ([], [0, 2], [[0, 1]], [0, np.nan]):
+        with pytest.raises(ValueError, match="`calls` must be True or False"):
+            false_call_rate(bad)
 
 
 def test_the_estimate_does_not_depend_on_the_unit(rng):
@@ -156,6 +260,14 @@ def test_bad_flaws_are_refused(sizes, hits, message):
     """What must hold, and what came."""
     with pytest.raises(ValueError, match=message):
         probability_of_detection(sizes, hits)
+
+
+def test_unknown_forms_are_refused():
+    """The message lists the known ones."""
+    with pytest.raises(ValueError, match="`scale` must be one of 'log', 'linear'"):
+        probability_of_detection([1, 2], [0, 1], scale="square")
+    with pytest.raises(ValueError, match="`link` must be one of 'logit', 'probit'"):
+        probability_of_detection([1, 2], [0, 1], link="cauchy")
 
 
 def test_table_and_plot(rng):

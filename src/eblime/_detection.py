@@ -1,22 +1,23 @@
-"""Probability of detection: logistic regression of hits on size, with likelihood-ratio bounds.
+"""Probability of detection: regression of hits, or of responses, on size, with bounds.
 
-The log odds of a hit are a + b log(size). Every bound is an extreme over the lines (a, b) that a
-likelihood-ratio test does not reject. They are a convex set around the most likely line; its edge
-is found along rays by Newton steps, which converge from outside because the likelihood is concave.
+The log odds of a hit, or its probit, are a + b log(size), or a + b size. Every bound is an extreme
+over the lines (a, b) that a likelihood-ratio test does not reject. They are a convex set around the
+most likely line; its edge is found along rays by Newton steps, which converge from outside because
+the likelihood is concave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
 from eblime import registry
-from eblime._checks import as_floats
+from eblime._checks import as_floats, check_choice, check_level
 from eblime._types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -27,9 +28,45 @@ _RAYS = 1000  # from the most likely line to the edge
 _DROP = special.chdtri(1, 0.1) / 2  # of the log-likelihood: 5 % beyond each of two ends
 
 
+class _Link(NamedTuple):
+    """From a + b x to the probability of a hit; P(-x) = 1 - P(x)."""
+
+    words: str  # for a + b x
+    cdf: Callable[[Any], Any]
+    quantile: Callable[[Any], Any]
+    log_cdf: Callable[[Any], Any]
+    slope: Callable[[Any], Any]  # of log_cdf
+
+
+class _Likelihood(NamedTuple):
+    """Minus the log-likelihood of a + b x at n points, (..., n)."""
+
+    loss: Callable[[FloatArray], Any]  # (...)
+    slope: Callable[[FloatArray], Any]  # (..., n)
+    weights: Callable[[FloatArray], Any]  # (n,) the expected curvature at each point
+
+
+def _mills(x: Any) -> Any:
+    return np.exp(-(x**2) / 2 - np.log(2 * np.pi) / 2 - special.log_ndtr(x))
+
+
+_LINKS = {
+    "logit": _Link(
+        "log odds", special.expit, special.logit, special.log_expit, lambda x: special.expit(-x)
+    ),
+    "probit": _Link("probit", special.ndtr, special.ndtri, special.log_ndtr, _mills),
+}
+_SCALES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "log": (np.log, np.exp),
+    "linear": (np.asarray, np.asarray),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DetectionCurve:
-    """Probability of detection against size; made by `probability_of_detection`.
+    """Probability of detection against size.
+
+    Made by `probability_of_detection` and `detection_by_response`.
 
     A number that the flaws do not determine is NaN, one without an upper limit is infinite, and
     `notes` says why.
@@ -46,13 +83,15 @@ class DetectionCurve:
     sizes: FloatArray  # (k,) the different sizes, in increasing order
     counts: IntArray  # (k,) flaws of each size
     found: IntArray  # (k,) and those that were found
-    a: float  # log odds of a hit: a + b log(size)
+    a: float  # log odds or probit of a hit: a + b log(size), or a + b size
     b: float
     a50: float  # found with probability .5
     a90: float
     a90_95: float  # upper bound of a90 that holds with 95 % confidence
     lines: FloatArray  # (2, K) a and b at the edge of the set of lines that are not rejected
     notes: tuple[str, ...]
+    scale: str = "log"
+    link: str = "logit"
 
     def curve(self, sizes: ArrayLike | None = None) -> FloatArray:
         """Probability of detection and its lower and upper bound at each size, (m, 3).
@@ -60,10 +99,10 @@ class DetectionCurve:
         Each bound holds with 95 % confidence at one size. The lower one is .9 at `a90_95`. None
         takes the sizes of the flaws.
         """
-        x = np.log(self.sizes if sizes is None else _check_sizes(sizes))
+        x = _SCALES[self.scale][0](self.sizes if sizes is None else _check_sizes(sizes))
         odds = self.lines.T @ np.stack([np.ones_like(x), x])
-        ends = special.expit([odds.min(axis=0), odds.max(axis=0)])
-        return np.stack([special.expit(self.a + self.b * x), *ends], axis=1)
+        every = np.array([self.a + self.b * x, odds.min(axis=0), odds.max(axis=0)])
+        return np.asarray(_LINKS[self.link].cdf(every).T)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per size: size, flaws, found, share, probability, low and high."""
@@ -85,16 +124,22 @@ class DetectionCurve:
         """How many flaws were found, the curve, its sizes, and notes."""
         few, many = f"{self.sizes[0]:.4g}", f"{self.sizes[-1]:.4g}"
         ends = {"a50": self.a50, "a90": self.a90, "a90/95": self.a90_95}
-        sign = "-" if self.b < 0 else "+"
+        sign, size = "-" if self.b < 0 else "+", "log(size)" if self.scale == "log" else "size"
         lines = (
             f"{self.found.sum()} of {self.counts.sum()} flaws found, sizes {few} to {many}",
-            f"log odds of a hit = {self.a:.4g} {sign} {abs(self.b):.4g} log(size)",
+            f"{_LINKS[self.link].words} of a hit = {self.a:.4g} {sign} {abs(self.b):.4g} {size}",
             ", ".join(f"{k} = {v:.4g}" if v < np.inf else f"{k} unknown" for k, v in ends.items()),
         )
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 
-def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurve:
+def probability_of_detection(
+    sizes: ArrayLike,
+    hits: ArrayLike,
+    *,
+    scale: Literal["log", "linear"] = "log",
+    link: Literal["logit", "probit"] = "logit",
+) -> DetectionCurve:
     """How the probability that a flaw is found rises with its size, from hits and misses.
 
     Parameters
@@ -103,17 +148,21 @@ def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurv
         The size of each flaw, (n,), > 0.
     hits
         Whether each was found, (n,): True or False, 1 or 0.
+    scale
+        Whether the curve is one of the logarithm of the size, "log", or of the size, "linear".
+    link
+        The form of the curve: "logit" or "probit".
 
     Notes
     -----
-    Logistic regression on the logarithm of the size, by maximum likelihood: the hit/miss model of
-    MIL-HDBK-1823A (2009). `a90` is the size that is found with probability .9, and `a90_95` its
-    upper bound with 95 % confidence: the largest size s for which the likelihood-ratio test, with
-    one degree of freedom and both tails together at 10 %, does not reject P(s) = .9. The bounds of
-    the curve are made the same way. All of them need the model to be right: look at the plot,
-    above all whether the shares reach 1. A note says so where a parabola in the logarithm of the
-    size fits clearly better (Rao's score test, P < .01). The sizes of hits and of misses must
-    overlap, and flaws be independent: with several looks at each flaw, the bounds are too narrow.
+    Regression by maximum likelihood: the hit/miss model of MIL-HDBK-1823A (2009). `a90` is the size
+    that is found with probability .9, and `a90_95` its upper bound with 95 % confidence: the
+    largest size s for which the likelihood-ratio test, with one degree of freedom and both tails
+    together at 10 %, does not reject P(s) = .9. The bounds of the curve are made the same way. All
+    of them need the model to be right: look at the plot, above all whether the shares reach 1. A
+    note says so where a parabola in the size, on its scale, fits clearly better (Rao's score test,
+    P < .01). The sizes of hits and of misses must overlap, and flaws be independent: with several
+    looks at each flaw, the bounds are too narrow.
 
     Examples
     --------
@@ -127,6 +176,8 @@ def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurv
     log odds of a hit = -1.653 + 3.454 log(size)
     a50 = 1.614, a90 = 3.048, a90/95 = 3.705
     """
+    check_choice("scale", scale, tuple(_SCALES))
+    check_choice("link", link, tuple(_LINKS))
     at = _check_sizes(sizes)
     marks = as_floats("hits", hits)
     needed = f"`hits` must be True or False for each of the {len(at)} sizes; got"
@@ -152,17 +203,107 @@ def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurv
             "The sizes of hits and of misses must overlap for a curve; got hits at {} and misses "
             "at {}. Add flaws of other sizes, or in between.".format(*ends)
         )
-    x = np.log(unique)
-    (a, b), lines = _fit(x, counts, found)
-    a50, a90 = (np.exp((special.logit(p) - a) / b) if b > 0 else np.nan for p in (0.5, 0.9))
+    model = _hit_miss(counts, found, _LINKS[link])
+    return _curve_of(unique, counts, found, _SCALES[scale][0](unique), model, scale, link)
+
+
+def detection_by_response(
+    sizes: ArrayLike,
+    responses: ArrayLike,
+    threshold: float,
+    *,
+    scale: Literal["log", "linear"] = "log",
+) -> DetectionCurve:
+    """How the probability of detection rises with size, from the strength of responses.
+
+    Parameters
+    ----------
+    sizes
+        The size of each flaw, (n,), > 0.
+    responses
+        How strong the signal of each was, (n,), on a scale on which they scatter evenly about a
+        line: often their logarithm. Leave out responses at the limits of the instrument.
+    threshold
+        On the same scale; a flaw counts as found if its response is above it.
+    scale
+        As for `probability_of_detection`.
+
+    Notes
+    -----
+    The model "a-hat versus a" of MIL-HDBK-1823A (2009): response = c + d x + tau e with normal e, x
+    the size or its logarithm, by maximum likelihood, so that the probability of detection is
+    Phi(a + b x) with a = (c - threshold) / tau and b = d / tau. Bounds are those of the likelihood
+    ratio, with tau at its most likely value for each line, where the handbook has Wald's. Censored
+    responses are not modelled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> sizes = np.repeat(np.geomspace(0.5, 4, 10), 8)
+    >>> strength = 2.0 * np.log(sizes) + rng.normal(scale=0.5, size=80)  # in logarithms
+    >>> print(eblime.measures.detection_by_response(sizes, strength, threshold=np.log(1.5)))
+    45 of 80 flaws found, sizes 0.5 to 4
+    probit of a hit = -0.8106 + 4.449 log(size)
+    a50 = 1.2, a90 = 1.6, a90/95 = 1.703
+    """
+    check_choice("scale", scale, tuple(_SCALES))
+    at, given = _check_sizes(sizes), as_floats("responses", responses)
+    if given.shape != at.shape or not np.isfinite(given).all():
+        raise ValueError(f"`responses` must be a finite number for each of the {len(at)} sizes.")
+    unique, group, counts = np.unique(at, return_inverse=True, return_counts=True)
+    x, above = _SCALES[scale][0](at), given - threshold
+    if len(unique) < 2 or not np.any(np.polyfit(x, above, 1, full=True)[1] > 1e-20 * above @ above):
+        raise ValueError("`responses` must scatter about a line, at two or more different sizes.")
+    found = np.bincount(group, above > 0).astype(np.intp)
+    return _curve_of(unique, counts, found, x, _response(above), scale, "probit")
+
+
+def false_call_rate(calls: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
+    """The share of places without a flaw at which one was called, and its interval.
+
+    Parameters
+    ----------
+    calls
+        Whether there was a call, for each place without a flaw, (n,): True or False, 1 or 0.
+    prob
+        Probability of the interval, that of Clopper and Pearson.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> [round(number, 3) for number in eblime.measures.false_call_rate([0] * 58 + [1] * 2)]
+    [0.033, 0.004, 0.115]
+    """
+    marks = as_floats("calls", calls)
+    if marks.ndim != 1 or not len(marks) or not np.isin(marks, (0, 1)).all():
+        raise ValueError("`calls` must be True or False for each of at least one place.")
+    test = stats.binomtest(int(marks.sum()), len(marks))
+    low, high = test.proportion_ci(check_level("prob", prob))
+    return float(marks.mean()), float(low), float(high)
+
+
+def _curve_of(
+    sizes: FloatArray,
+    counts: IntArray,
+    found: IntArray,
+    x: FloatArray,
+    model: _Likelihood,
+    scale: str,
+    link: str,
+) -> DetectionCurve:
+    """The most likely curve; `x` are the sizes of the model's points on its scale."""
+    form, back = _LINKS[link], _SCALES[scale][1]
+    (a, b), lines = _fit(x, model)
+    a50, a90 = (back((form.quantile(p) - a) / b) if b > 0 else np.nan for p in (0.5, 0.9))
     rises = (lines[1] > 0).all()
-    bound = np.exp(((special.logit(0.9) - lines[0]) / lines[1]).max()) if rises else np.inf
-    powers = np.stack([x**2, np.ones_like(x), x])
-    p = special.expit(a + b * x)
-    score, info = powers @ (found - counts * p), (powers * counts * p * (1 - p)) @ powers.T
+    bound = back(((form.quantile(0.9) - lines[0]) / lines[1]).max()) if rises else np.inf
+    powers, odds = np.stack([x**2, np.ones_like(x), x]), a + b * x
+    score, info = -(powers @ model.slope(odds)), (powers * model.weights(odds)) @ powers.T
     bend = float(special.chdtrc(1, score @ np.linalg.pinv(info, hermitian=True) @ score))
     return DetectionCurve(
-        sizes=unique,
+        sizes=sizes,
         counts=counts,
         found=found,
         a=float(a),
@@ -171,32 +312,52 @@ def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurv
         a90=float(a90),
         a90_95=float(bound),
         lines=lines,
-        notes=tuple(_detection_notes(unique, float(b), float(a90), float(bound), bend)),
+        notes=tuple(_detection_notes(sizes, float(b), float(a90), float(bound), bend)),
+        scale=scale,
+        link=link,
     )
 
 
-def _fit(x: FloatArray, n: IntArray, k: IntArray) -> tuple[FloatArray, FloatArray]:
+def _hit_miss(n: IntArray, k: IntArray, link: _Link) -> _Likelihood:
+    """Of n flaws at each point k were found."""
+    return _Likelihood(
+        loss=lambda odds: -(k * link.log_cdf(odds) + (n - k) * link.log_cdf(-odds)).sum(axis=-1),
+        slope=lambda odds: (n - k) * link.slope(-odds) - k * link.slope(odds),
+        weights=lambda odds: n * link.slope(odds) * link.slope(-odds),
+    )
+
+
+def _response(above: FloatArray) -> _Likelihood:
+    """Responses above the threshold, at the most likely tau: 1 / tau solves a parabola."""
+    n, power = len(above), above @ above
+
+    def rate(odds: FloatArray) -> Any:
+        half = odds @ above / 2
+        return (half + np.sqrt(half**2 + n * power)) / power
+
+    def slope(odds: FloatArray) -> Any:
+        return odds - rate(odds)[..., None] * above
+
+    def loss(odds: FloatArray) -> Any:
+        return (slope(odds) ** 2).sum(axis=-1) / 2 - n * np.log(rate(odds))
+
+    return _Likelihood(loss=loss, slope=slope, weights=np.ones_like)
+
+
+def _fit(x: FloatArray, model: _Likelihood) -> tuple[FloatArray, FloatArray]:
     """The most likely (a, b), and the edge of the set of lines that are not rejected, (2, K)."""
-    centre = np.average(x, weights=n)
-    spread = np.sqrt(np.average((x - centre) ** 2, weights=n))
+    centre, spread = x.mean(), x.std()
     powers = np.stack([np.ones_like(x), (x - centre) / spread])
 
     def loss(line: FloatArray) -> Any:
-        odds = line.T @ powers
-        return (k * np.logaddexp(0, -odds) + (n - k) * np.logaddexp(0, odds)).sum(axis=-1)
+        return model.loss(line.T @ powers)
 
     def slope(line: FloatArray) -> Any:
-        return powers @ (n * special.expit(line.T @ powers) - k).T
+        return powers @ model.slope(line.T @ powers).T
 
-    def curvature(line: FloatArray) -> Any:
-        p = special.expit(line.T @ powers)
-        return (powers * n * p * (1 - p)) @ powers.T
-
-    best = optimize.minimize(
-        loss, np.zeros(2), jac=slope, hess=curvature, method="trust-exact", options={"gtol": 1e-9}
-    ).x
+    best = optimize.minimize(loss, np.zeros(2), jac=slope, method="BFGS", options={"gtol": 1e-9}).x
     turn = np.linspace(0, 2 * np.pi, _RAYS, endpoint=False)
-    factor = np.linalg.cholesky(curvature(best))
+    factor = np.linalg.cholesky((powers * model.weights(best @ powers)) @ powers.T)
     rays, middle = np.linalg.solve(factor.T, [np.cos(turn), np.sin(turn)]), best[:, None]
     most, far = loss(best) + _DROP, np.ones(_RAYS)
     while (inside := loss(middle + far * rays) < most).any():

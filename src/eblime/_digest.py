@@ -25,12 +25,8 @@ def digest_of(value: object) -> str:
     """A digest of a value's content, 32 hexadecimal digits.
 
     A function counts by its code, its defaults and the variables that it encloses, a class by its
-    name. What they call does not count, so the digest may miss a change.
-
-    Raises
-    ------
-    UnknownContentError
-        If the value has something in it that cannot be pickled, such as an open file.
+    name. What they call does not count, so the digest may miss a change. What cannot be pickled,
+    such as an open file, raises an `UnknownContentError`.
     """
     pickler = _Pickler()
     try:

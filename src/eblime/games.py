@@ -198,13 +198,7 @@ class PlayersScene:
 
 
 def read_players(x: object) -> PlayersScene:
-    """The players of a game.
-
-    Parameters
-    ----------
-    x
-        A game with an attribute `players`, the names of the players, or their number.
-    """
+    """The players of a game with an attribute `players`, by their names, or by their number."""
     found = getattr(x, "players", x)
     if isinstance(found, (int, np.integer)):
         check_count("x", found)  # type: ignore[arg-type]  # NumPy integers are checked too

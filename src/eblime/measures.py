@@ -1,8 +1,8 @@
 """Measures of explanations: whether they are stable, and the model behaves as they say.
 
-`stability` compares repeated explanations of one input. `probability_of_detection` is about many
-flaws that were found or missed, by explanations or anything else. The other functions judge one
-explanation.
+`stability` compares repeated explanations of one input. `probability_of_detection`,
+`detection_by_response` and `false_call_rate` are about many flaws that were found or missed, by
+explanations or anything else. The other functions judge one explanation.
 `explanation` may also be the importances alone, (p,), from any package. `game` is the score as a
 function of masks, (n, p) -> (n,): `eblime.game(model, x)`, or a function of yours. Each docstring
 has the literal definition and its source, and says where we depart from it.
@@ -20,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from eblime._checks import check_count, check_level
 from eblime._detection import DetectionCurve as DetectionCurve
+from eblime._detection import detection_by_response as detection_by_response
+from eblime._detection import false_call_rate as false_call_rate
 from eblime._detection import probability_of_detection as probability_of_detection
 from eblime._types import BoolArray, FloatArray
 from eblime.core.overall import same_signs, top_features, top_jaccard

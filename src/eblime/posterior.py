@@ -31,7 +31,6 @@ from eblime.core.ranking import (
     rank_frequencies,
 )
 from eblime.core.spectrum import effective_size
-from eblime.core.student import StudentLaw
 from eblime.protocols import Law, ScalarLaw
 
 _BLOCK = 1 << 21  # numbers ranked at once
@@ -229,10 +228,9 @@ class Posterior:
         tail = (1 - check_level("prob", prob)) / 2
         if not self.law.has_spread:
             return {}
-        law, q = self.law, np.array([tail, 1 - tail])
-        alone = law.marginals() if isinstance(law, StudentLaw) else law  # computed once
-        low, high = alone.quantile(q[:, None] if isinstance(law, StudentLaw) else q)
-        return {"sd": alone.sd, "low": low, "high": high, "prob_positive": alone.prob_positive()}
+        low, high = self.law.quantile(np.array([tail, 1 - tail]))
+        found = {"sd": self.law.sd, "low": low, "high": high}
+        return found | {"prob_positive": self.law.prob_positive()}
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j), shape (p, p), with one half on the diagonal."""

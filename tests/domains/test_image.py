@@ -14,6 +14,7 @@ from skimage import data
 import eblime
 from eblime.domains.image.photo import PHOTO_ENDINGS, open_photo, read_photo
 from eblime.domains.image.scene import SEGMENTATIONS, SEGMENTER, as_pixels, read_image
+from eblime.domains.readers import read_scan
 
 
 def photo(height=60, width=80):
@@ -502,7 +503,7 @@ def test_a_photo_is_copied_only_where_it_must_be():
     assert open_photo(image).size == (6, 8)
 
 
-@pytest.mark.parametrize("ending", PHOTO_ENDINGS)
+@pytest.mark.parametrize("ending", [end for end in PHOTO_ENDINGS if end != ".dcm"])
 def test_every_photo_ending_can_be_read(tmp_path, ending):
     """The formats that are opened are those of the endings."""
     path = tmp_path / f"photo{ending}"
@@ -627,6 +628,77 @@ def test_wrong_depths_are_refused(tmp_path, settings, error, message):
     _, deep, _ = deep_grey(tmp_path, 12)
     with pytest.raises(error, match=message):
         eblime.ImageExplainer(Grey(), segmentation="grid", n_masks=60, **settings).explain(deep)
+
+
+def dicom_file(path, pixels, **fields):
+    """Write a DICOM file with these pixels, and other fields of its header."""
+    pydicom = pytest.importorskip("pydicom")
+    meta = pydicom.dataset.FileMetaDataset()
+    meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    meta.MediaStorageSOPClassUID = pydicom.uid.SecondaryCaptureImageStorage
+    meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
+    header = pydicom.dataset.Dataset()
+    header.file_meta = meta
+    if pixels.ndim == 3:
+        header.NumberOfFrames = len(pixels)
+    header.Rows, header.Columns = pixels.shape[-2:]
+    header.SamplesPerPixel, header.PhotometricInterpretation = 1, "MONOCHROME2"
+    header.BitsAllocated = header.BitsStored = 8 * pixels.itemsize
+    header.PixelRepresentation = int(pixels.dtype.kind == "i")
+    for name, value in fields.items():
+        setattr(header, name, value)
+    header.HighBit = header.BitsStored - 1
+    header.PixelData = pixels.tobytes()
+    header.save_as(path, enforce_file_format=True)
+    return path
+
+
+def test_dicom_files_know_their_depth(tmp_path):
+    """12 bits in 16 are scaled without a word; where low numbers are white, they are inverted."""
+    _, deep, _ = deep_grey(tmp_path, 12)
+    explainer = eblime.ImageExplainer(Grey(), segmentation="grid", n_masks=60)
+    path = dicom_file(tmp_path / "weld.dcm", deep, BitsStored=12)
+    e = explainer.explain(path)
+    assert_allclose(e.scene.shown, deep / 4095, atol=1e-7)
+    assert e.provenance["input"]["pixels"] == "0 to 4095 as 0 to 1"
+    assert_allclose(read_photo(path, (60, 80, 1), floats=True).pixels, deep / 4095, atol=1e-7)
+
+    kind = {"BitsStored": 12, "PhotometricInterpretation": "MONOCHROME1"}
+    inverted = explainer.explain(dicom_file(tmp_path / "film.dcm", deep, **kind))
+    assert_allclose(inverted.scene.shown, 1 - deep / 4095, atol=1e-6)
+
+
+def test_dicom_files_without_a_depth_in_0_to_1_need_a_window(tmp_path):
+    """Numbers that the header shifts, such as those of a CT, are refused without one."""
+    path = dicom_file(
+        tmp_path / "ct.dcm", photo()[..., 0].astype(np.int16), RescaleSlope=2, RescaleIntercept=-100
+    )
+    settings = {"segmentation": "grid", "n_masks": 60}
+    with pytest.raises(ValueError, match="set `window`"):
+        eblime.ImageExplainer(Grey(), **settings).explain(path)
+    e = eblime.ImageExplainer(Grey(), window=(-100, 500), **settings).explain(path)
+
+    assert_allclose(e.scene.shown, (2.0 * photo()[..., 0] / 600).clip(0, 1), atol=1e-6)
+
+
+def test_dicom_files_that_are_not_one_image_are_refused(tmp_path):
+    """A file of frames is a volume."""
+    frames = np.stack([photo()[..., 0]] * 3)
+    path = dicom_file(
+        tmp_path / "frames.dcm", frames, SpacingBetweenSlices=2, PixelSpacing=[0.5, 1]
+    )
+    with pytest.raises(ValueError, match=r"frames.dcm' must have one frame.*`VolumeExplainer`"):
+        open_photo(path)
+    broken = tmp_path / "broken.dcm"
+    broken.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"broken.dcm' cannot be read"):
+        open_photo(broken)
+    with pytest.raises(FileNotFoundError):
+        open_photo(tmp_path / "missing.dcm")
+    scan = read_scan(path)
+
+    assert_array_equal(scan.values, frames)
+    assert (list(scan.spacing), scan.unit) == ([2.0, 0.5, 1.0], "mm")
 
 
 def test_adapters_declare_whether_they_scale():

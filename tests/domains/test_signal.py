@@ -369,3 +369,32 @@ def test_matlab_files_of_version_7_3_and_their_refusals(tmp_path, rng):
     assert_array_equal(read_recording(path).signal, values)
     with pytest.raises(ValueError, match=r"two\.mat' must have one array of 1 or 2 axes"):
         read_recording(tmp_path / "two.mat")
+
+
+def test_a_rate_in_megahertz_gives_microseconds():
+    """Names of windows and bands are those of the shop floor."""
+    signal = np.sin(np.arange(100))
+    made = {"segmentation": ("windows", {"n": 10}), "hide": 0}
+    scene = read_signal(signal, rate=12.5e6, **made)
+    bands = read_signal(signal, rate=12.5e6, segmentation=("bands", {"n": 5}), hide=0)
+
+    assert scene.features[4] == "3.20-4.00 us"
+    assert bands.features[1] == "1.2-2.5 MHz"
+    assert read_signal(signal, rate=500_000, **made).unit == "s"
+
+
+def test_an_array_of_a_mat_file_is_chosen_by_its_name(tmp_path):
+    """Without one the message lists the arrays."""
+    from scipy import io
+
+    path = tmp_path / "scan.mat"
+    io.savemat(path, {"echo": np.arange(50.0), "gate": np.arange(30.0)})
+    made = {"segmentation": "windows", "hide": 0}
+
+    assert read_signal(path, key="gate", **made).n_samples == 30
+    with pytest.raises(ValueError, match=r"`key` must name one; it has 'echo' \(1, 50\)"):
+        read_signal(path, **made)
+    with pytest.raises(ValueError, match=r"`key` must be an array in .*'echo'"):
+        read_signal(path, key="noise", **made)
+    with pytest.raises(ValueError, match=r"`key` is for .mat files"):
+        read_signal(tmp_path / "scan.csv", key="gate", **made)

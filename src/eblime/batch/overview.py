@@ -37,26 +37,12 @@ def overview(
     pages: int | None = None,
     progress: Progress = None,
 ) -> str:
-    """An HTML page about a run; also written to `path`, if given.
+    """An HTML page about a run; also written to `path`, with links, if given.
 
     It lists 1,000 explanations, which the reader can sort and divide by a threshold; of a larger
-    run, the 500 worst fits and the first 500 others.
-
-    Parameters
-    ----------
-    run
-        A run, from `open_run`.
-    path
-        The file to write; None only returns the page, without links.
-    prob
-        Probability of the intervals.
-    pages
-        How many of the listed explanations get their own page in `pages/` next to `path`, the worst
-        fits first. They must be saved in the run (`keep` of `explain_many`). None is all; of a run
-        with more than 1,000 inputs that are not pictures, such as rows, none.
-    progress
-        None shows a bar on a terminal when the work takes longer than a second; True always, False
-        never; or a function of (done, total).
+    run, the 500 worst fits and the first 500 others. So many `pages` of those that are saved in the
+    run, the worst fits first, are written to `pages/` next to `path`. None is all; of a run with
+    more than 1,000 inputs that are not pictures, such as rows, none.
     """
     check_progress(progress)
     entries, failures = _entries(run), list(run.failures().itertuples())

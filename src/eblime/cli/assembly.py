@@ -89,18 +89,11 @@ def load_model(
     activation: str = "auto",
     output: str | None = None,
 ) -> Any:
-    """Load a model.
+    """Load an .onnx, .skops, .pkl or .joblib file, or import `package.module:name`.
 
-    Parameters
-    ----------
-    spec
-        An .onnx, .skops, .pkl or .joblib file, or `package.module:name`, which is imported from the
-        current folder or the installed packages. `package.module:name()` is called after the
-        import, for functions that create a model. The address of a server is returned as it is.
-    trust_pickle
-        Whether files that can run code may be loaded.
-    normalise, activation, output
-        For ONNX files: the scale of the pixels, what to apply to the outputs, and which output.
+    Modules are looked for in the current folder, too; `package.module:name()` is called, for
+    functions that create a model. The address of a server is returned as it is. Files that can run
+    code need `trust_pickle`; the other settings are for ONNX files.
     """
     if spec.startswith(("http://", "https://")):  # a language model, for `eblime explain prompt`
         return spec

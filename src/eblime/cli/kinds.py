@@ -460,6 +460,7 @@ SIGNAL = Command(
             hide="bridge",
         ),
         Option("rate", "Samples per second, if the file does not say.", type=float),
+        Option("key", "Name of the array in a .mat file that has several."),
         Option(
             "layout",
             "What the model gets: flat, first (channels, samples), last, or auto.",
@@ -482,7 +483,7 @@ def parse_numbers(text: str, name: str = "window") -> tuple[float, ...]:
 VOLUME = Command(
     help="Explain a volume or a folder of volumes, by blocks or regions.",
     metavar="VOLUME",
-    argument="A .npy, .npz, .tif, .mat, .h5, .nde or .nii file, or a folder of them.",
+    argument="A .npy, .npz, .tif, .mat, .h5, .nii or .dcm file, or a folder of them.",
     example="eblime explain volume scans/ --model flaws:score --segmentation blocks:n=4",
     batch_argument="A folder on this machine.",
     items=lambda argument, model, options: file_items(

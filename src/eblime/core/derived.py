@@ -34,16 +34,9 @@ def noise_factors(
 ) -> FloatArray:
     """How much wider the law of each importance must be to allow for unequal noise, (p,), >= 1.
 
-    Parameters
-    ----------
-    spectrum, response, mixture
-        The masks, the scores and the law of beta, none of them constant.
-    groups
-        Shape (N,): masks with the same number, such as a mask and its complement, may have
-        correlated residuals.
+    Masks with the same number in `groups`, (N,), such as a mask and its complement, may have
+    correlated residuals.
 
-    Notes
-    -----
     At the median of lambda the posterior variance is the variance of the noise,
     `sigma^2 M Z'WZ M`, plus what the prior leaves open, `sigma^2 lambda M^2`. The first becomes
     `M (sum_g s_g s_g') M`, where s_g is the sum over a group of the weighted masks times their

@@ -135,22 +135,9 @@ def leave_one_out(
 ) -> FloatArray:
     """`y_i - yhat_(-i)`, (n,): the posterior mean without row i, lambda integrated out.
 
-    Parameters
-    ----------
-    masks, scores, weights
-        The n rows that the law was fitted to, all weights positive; the masks have a column for
-        every row of the law's basis.
-    law
-        The law of the coefficients.
-    flat
-        Whether a free intercept was integrated out.
-    pairs
-        Rows that are left out together; None leaves out one at a time.
-    only
-        Which rows to predict, (n,), both of a pair or none; all of them if None.
-
-    Notes
-    -----
+    The law was fitted to the n rows, all with positive weights; the masks have a column for every
+    row of its basis, and `flat` says whether a free intercept was integrated out. The rows of
+    `pairs` are left out together. `only` says which rows to predict, (n,), both of a pair or none.
     The posterior of lambda is the one without row i, too: see `_chances`.
     """
     root, d = np.sqrt(weights), law.evidence.d

@@ -60,8 +60,6 @@ class Evidence:
 def log_half_cauchy(lambdas: FloatArray, *, scale: float = 1.0) -> FloatArray:
     """Log density of lambda when lambda^-1/2 is half-Cauchy with the given scale.
 
-    Notes
-    -----
     Equation (2d) after the change of variables, normalised: `s / (pi sqrt(lam) (1 + s^2 lam))`.
     Its tail is `lam^-3/2`, so that lambda has no mean, before the data or after.
     """
@@ -71,8 +69,6 @@ def log_half_cauchy(lambdas: FloatArray, *, scale: float = 1.0) -> FloatArray:
 def log_local_precision(x: FloatArray) -> FloatArray:
     """Log density of `x = log(phi)`, the log of a feature's own precision factor.
 
-    Notes
-    -----
     The feature's scale `tau = phi^-1/2` has density `tau (1 + tau^2)^-3/2`, so that
     `P(tau <= t) = 1 - (1 + t^2)^-1/2`. Its tail is that of a half-Cauchy, which lets a large
     importance escape the common shrinkage. It vanishes at zero, where the half-Cauchy of the
@@ -192,21 +188,11 @@ class HalfLineLambda(OneNumber):
 def half_line_lambda(
     evidence: Evidence, *, scale: float = 1.0, null: bool = False
 ) -> HalfLineLambda:
-    """Posterior of lambda on (0, inf).
+    """Posterior of lambda on (0, inf), by the nodes of `few_lambdas`, as many as the mass needs.
 
-    Parameters
-    ----------
-    evidence
-        The likelihood of lambda.
-    scale
-        Scale of the half-Cauchy prior of lambda^-1/2.
-    null
-        Whether some direction of beta is left to the prior, whose variance is Q / lambda: then the
-        rule reaches far enough to the left for E(1 / lambda | Y) too.
-
-    Notes
-    -----
-    The nodes are those of `few_lambdas`, as many as the total mass needs.
+    `scale` is that of the half-Cauchy prior of lambda^-1/2. If some direction of beta is left to
+    the prior (`null`), whose variance is Q / lambda, the rule reaches far enough to the left for
+    E(1 / lambda | Y) too.
     """
     [x], [weights], _ = few_lambdas(
         evidence.d[None],
@@ -245,22 +231,10 @@ def few_lambdas(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Values for the law of `half_line_lambda`, of B evidences at once.
 
-    Parameters
-    ----------
-    d, k, floor, df
-        The evidences, shapes (B, r), (B, r), (B,) and (B,).
-    n, scale, null
-        How many values; the others as in `half_line_lambda`.
-    far
-        Values whose log density is this far below the highest are left out.
+    The evidences have the shapes (B, r), (B, r), (B,) and (B,). Returns n values of
+    `x = log(lambda)`, their weights, and `Q_lam`, each (B, n). Values whose log density is `far`
+    below the highest are left out.
 
-    Returns
-    -------
-    tuple
-        `x = log(lambda)`, their weights, and `Q_lam`, each (B, n).
-
-    Notes
-    -----
     A coarse scan finds the mode and how far the mass reaches, Newton's method the mode itself and
     the width w of the peak. The nodes are `mode + w sinh(t)` with t equally spaced: near the mode
     as narrow as the peak needs, and wide where a tail is long. The sum over them converges as fast

@@ -105,13 +105,8 @@ class DrawsLaw:
         return np.atleast_2d(np.cov(self.draws.beta, rowvar=False))
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles of the draws, (K,) -> (K, p), interpolated as `np.quantile` does."""
-        place = q * (len(self.draws.beta) - 1)
-        below = np.floor(place).astype(np.intp)
-        above = np.minimum(below + 1, len(self.draws.beta) - 1)
-        ordered = self._order_statistics()
-        low, high = ordered[:, below], ordered[:, above]
-        return np.asarray((low + (place - below) * (high - low)).T)
+        """Quantiles of the draws, (K,) -> (K, p)."""
+        return np.asarray(np.quantile(self.draws.beta, q, axis=0))
 
     def hdi(self, prob: float) -> FloatArray:
         """Shortest intervals between two draws that contain a share `prob` of them, (p, 2)."""

@@ -356,19 +356,9 @@ def conditionals(level: Level, n: int, scale: float) -> Conditionals:
 def fit_local(at: Rescale, units: FloatArray, p: int, *, scale: float) -> list[LocalMixture]:
     """Fit the features' precisions, and integrate each feature's own at the end.
 
-    Parameters
-    ----------
-    at
-        The regressions with the coefficients' scales at given log precisions.
-    units
-        What one unit of beta is worth in the scores' own units, (B,).
-    p
-        Number of features.
-    scale
-        Of the half-Cauchy prior of lambda^-1/2.
+    `units` says what one unit of beta is worth in the scores' own units, (B,); `scale` is that of
+    the half-Cauchy prior of lambda^-1/2.
 
-    Notes
-    -----
     A round moves the log precisions by 0.35 of the way to their posterior means, starting from the
     common lambda. The other features' precisions enter as fixed numbers: moved all the way, they
     would be treated as known, and the intervals would be too narrow. A feature that the data do

@@ -162,7 +162,7 @@ def _cells(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> _Cells:
     cell = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
     total = np.bincount(cell, weight)
     top, narrow = float((np.abs(estimate) + 2 * se).max()), _NARROW * float(np.quantile(se, 0.1))
-    centre, width = _grid(narrow, top)
+    centre, width = component_grid(narrow, _GROWTH, top)
     return _Cells(
         estimate=np.bincount(cell, weight * estimate) / total,
         se=np.sqrt(np.bincount(cell, weight * se**2) / total),
@@ -173,11 +173,14 @@ def _cells(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> _Cells:
     )
 
 
-def _grid(narrow: float, top: float) -> tuple[FloatArray, FloatArray]:
-    """Centres and widths of the components, symmetric about zero."""
+def component_grid(narrow: float, growth: float, top: float) -> tuple[FloatArray, FloatArray]:
+    """Centres and widths of normal laws, symmetric about zero and wider far from it, up to `top`.
+
+    They are `narrow` apart near zero, and by `growth` of their position far from it.
+    """
     centres, steps = [0.0], [narrow]
     while centres[-1] < top:
-        steps.append(max(narrow, _GROWTH * centres[-1]))
+        steps.append(max(narrow, growth * centres[-1]))
         centres.append(centres[-1] + steps[-1])
     centre, width = np.array(centres), _OVERLAP * np.array(steps)
     return np.concatenate([-centre[:0:-1], centre]), np.concatenate([width[:0:-1], width])
@@ -362,8 +365,6 @@ def least_squares(
 
     None if the masks do not determine every importance, with at least two answers to spare.
 
-    Notes
-    -----
     The standard errors are those of HC3: residuals divided by one minus their leverage. If masks
     come in complementary pairs (`find_pairs`), a pair counts as one observation.
 

@@ -17,7 +17,6 @@ from eblime.core.lam import Evidence
 from eblime.core.spectrum import Response, Spectrum, centred_rows, reflection
 
 MOST_EVEN = 0.05  # share of the masks' variance that may be even
-_FIRST = 5  # columns to look at before all of them
 _LEAST_PAIRED = 0.9  # share of the masks that must have a partner
 
 
@@ -59,15 +58,8 @@ def pair_numbers(masks: FloatArray) -> IntArray:
     >>> pair_numbers(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
     array([0, 0, 2, 3])
     """
-    numbers, even = np.arange(len(masks)), len(masks) // 2 * 2
-    first = masks[0:even:2, 0] + masks[1:even:2, 0] == 1  # rules out other masks at once
-    if first.all() and (masks[0:even:2] + masks[1:even:2] == 1).all():  # one pair after the other
-        numbers[1:even:2] = numbers[0:even:2]
-        return numbers
-    opens = numbers[:-1]
-    for j in range(min(_FIRST, masks.shape[1])):  # a few columns rule out most rows
-        opens = opens[masks[opens, j] + masks[opens + 1, j] == 1]
-    opens = opens[(masks[opens] + masks[opens + 1] == 1).all(axis=1)]  # complements come next
+    numbers = np.arange(len(masks))
+    opens = np.flatnonzero((masks[:-1] + masks[1:] == 1).all(axis=1))  # complements come next
     if opens.size:  # of z, 1 - z, z, 1 - z only the first and the third open a pair
         starts = np.concatenate([[True], np.diff(opens) > 1])
         run = np.maximum.accumulate(np.where(starts, opens, 0))

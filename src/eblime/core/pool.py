@@ -25,9 +25,9 @@ from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
 from eblime.core.lam import Evidence
 from eblime.core.local import Level, LocalMixture
+from eblime.core.overall import component_grid
 from eblime.core.student import StudentMixture
 
-_NARROW, _GROWTH, _TOP, _OVERLAP = 0.15, 0.5, 40.0, 0.6  # of the grid: see `_grid`
 _ROUNDS = 15  # of learning: a sweep over every input, and new weights
 _SWEEPS = 30  # until the sites of one input no longer move
 _KEPT = 0.3  # share of the old sites in the new ones
@@ -38,18 +38,7 @@ _FREE, _SITE = 1e-9, 1e-3  # least precision of a cavity, and of a site over p
 _BLOCK = 1 << 16  # numbers held at once
 
 
-def _grid() -> tuple[FloatArray, FloatArray]:
-    """Centres and widths of the normal laws, symmetric about zero and wider far from it."""
-    centres, steps = [0.0], [_NARROW]
-    while centres[-1] < _TOP:
-        steps.append(max(_NARROW, _GROWTH * centres[-1]))
-        centres.append(centres[-1] + steps[-1])
-    sides = np.array([centres, steps])
-    both = np.concatenate([sides[:, :0:-1] * [[-1.0], [1.0]], sides], axis=1)
-    return both[0], _OVERLAP * both[1]
-
-
-CENTRES, WIDTHS = _grid()  # (K,)
+CENTRES, WIDTHS = component_grid(0.15, 0.5, 40.0)  # (K,)
 _HEAVY = np.gradient(CENTRES) / (1 + CENTRES**2) ** 1.5
 _DEFAULT = _HEAVY / _HEAVY.sum()  # a t law with two degrees of freedom
 
@@ -174,15 +163,9 @@ def _begin(problem: _Problem) -> tuple[_Sites, FloatArray]:
 def learn_weights(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> FloatArray:
     """The weights of the grid for every law of a feature, (F, K).
 
-    Parameters
-    ----------
-    levels
-        The regressions, with scores in units of their spread; None if these are constant.
-    laws
-        Which of F laws each coefficient has, (p,) for each entry of `levels`.
+    The regressions have scores in units of their spread; one is None if these are constant. `laws`
+    says which of F laws each coefficient has, (p,) for each regression.
 
-    Notes
-    -----
     The law of one feature is drawn towards that of the others, which is worth twenty importances,
     and a single law towards a t law with two degrees of freedom.
     """
@@ -219,8 +202,6 @@ def _together(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> list[
 def fit_pooled(level: Level, unit: float, prior: PooledPrior) -> LocalMixture:
     """The law of beta in one regression with a learnt prior.
 
-    Notes
-    -----
     Each importance is a mixture of normal laws over sigma^2 and the components of its prior. They
     are joined by the correlation that the sites give them at the sigma^2 that fits best.
     """

@@ -152,11 +152,6 @@ def in_rounds(
     no more than that (and `exact`), the plan is all of them, each once. A design that asks in
     rounds of its own keeps them. A method with a limit (`most_masks`) gets no more masks than that,
     unless they are all masks.
-
-    Raises
-    ------
-    ValueError
-        If `max_masks` is less than the first round.
     """
     own_rounds = isinstance(_found(design), type)
     made = as_design(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ def read_file(path: Path, readers: Mapping[str, Callable[[Path], Found]]) -> Fou
     if read is None:
         raise ValueError(
             f"{str(path)!r} must end in {', '.join(readers)}. Read other formats with another "
-            "package, such as DICOM with SimpleITK, and pass the array."
+            "package, and pass the array."
         )
     if not path.exists():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
@@ -84,9 +83,9 @@ def _choose(arrays: Headers, key: str | None, path: Path, axes: Axes = (3, 4)) -
         possible = [k for k, (s, _) in arrays.items() if len(s) in axes and max(s) > 1]
         if len(possible) != 1:
             listed = "; ".join(f"{name!r} {shape}" for name, (shape, _) in arrays.items())
-            named = ", or `key` must name one" if 3 in axes else ""  # signals have no `key`
             raise ValueError(
-                f"{str(path)!r} must have one array of {axes[0]} or {axes[1]} axes{named}; it has "
+                f"{str(path)!r} must have one array of {axes[0]} or {axes[1]} axes, or `key` "
+                f"must name one; it has "
                 f"{listed or 'no arrays'}."
             )
         key = possible[0]
@@ -170,52 +169,6 @@ def _values(file: Any, name: str) -> Any:
     return entry[()]
 
 
-def _read_nde(path: Path, key: str | None) -> Scan:
-    """The amplitudes of the A-scans in a file of the NDE open format, with their axes.
-
-    Lengths are in metres there, and become millimetres. The axis of the ultrasound is in seconds;
-    with the velocity of a pulse-echo scan it becomes the one-way sound path.
-    """
-    with import_extra("h5py", "volume").File(path, "r") as file:
-        homes = [name for name in ("Public/Setup", "Domain/Setup") if name in file]
-        if not homes:
-            raise ValueError(f"{str(path)!r} must have 'Public/Setup', as .nde files have.")
-        text = _values(file, homes[0])
-        groups = json.loads(text if isinstance(text, str) else bytes(text).decode("utf8"))["groups"]
-        scans = {}
-        for group in groups:
-            old = group.get("dataset", {}).get("ascan", {}).get("amplitude")
-            datasets = group.get("datasets", [])
-            datasets = [d for d in datasets if d.get("dataClass") == "AScanAmplitude"]
-            for dataset in [old] if old else datasets:
-                scans[dataset["path"]] = (dataset, _velocity(group))
-        headers = {name: (file[name].shape, file[name].dtype) for name in scans if name in file}
-        chosen = _choose(headers, key, path)
-        dataset, velocity = scans[chosen]
-        values = _values(file, chosen)
-    dimensions = dataset.get("dimensions", [])
-    if len(dimensions) != 3 or values.ndim != 3:
-        return Scan(values=values)
-    names = [str(dimension.get("axis", k)) for k, dimension in enumerate(dimensions)]
-    steps = [dimension.get("resolution") for dimension in dimensions]
-    sound = 500 * velocity if velocity else None
-    factors = [sound if name == "Ultrasound" else 1000 for name in names]
-    spacing = None
-    if None not in (*steps, *factors):
-        spacing = [step * factor for step, factor in zip(steps, factors, strict=True)]
-    axes = [name.removesuffix("Coordinate").lower() for name in names]
-    return Scan(values=values, axes=axes, spacing=spacing, unit="mm" if spacing else None)
-
-
-def _velocity(group: dict[str, Any]) -> float | None:
-    """Metres per second in a pulse-echo scan; None if the group does not say one."""
-    for process in group.get("processes", []):
-        for settings in process.values():
-            if isinstance(settings, dict) and "pulseEcho" in settings and "velocity" in settings:
-                return float(settings["velocity"])
-    return None
-
-
 def _read_nifti(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers
     """The voxels of a NIfTI file, scaled as its header says, with its spacing."""
     nibabel = import_extra("nibabel", "volume")
@@ -227,6 +180,31 @@ def _read_nifti(path: Path, key: object) -> Scan:  # noqa: ARG001  as other read
     return Scan(values=np.asarray(image.dataobj), axes=("x", "y", "z"), spacing=steps, unit=unit)
 
 
+def read_dicom(source: Any) -> tuple[Any, np.ndarray]:
+    """The header of a DICOM or DICONDE file, and its numbers as the header scales them.
+
+    Whole numbers stay whole; where low ones are white, they are turned round.
+    """
+    pydicom = import_extra("pydicom", "dicom")
+    header = pydicom.dcmread(source)
+    numbers = header.pixel_array
+    if header.get("PhotometricInterpretation") == "MONOCHROME1":
+        numbers = (1 << int(header.BitsStored)) - 1 - numbers
+    factor, shift = (
+        float(header.get(f"Rescale{k}", d)) for k, d in (("Slope", 1), ("Intercept", 0))
+    )
+    return header, numbers if (factor, shift) == (1, 0) else numbers * factor + shift
+
+
+def _read_frames(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers
+    """The frames of a DICOM file, with the spacing in millimetres if the header has it."""
+    header, values = read_dicom(path)
+    between, inside = header.get("SpacingBetweenSlices"), header.get("PixelSpacing")
+    known = between is not None and inside is not None
+    spacing = [float(step) for step in (between, *inside)] if known else None
+    return Scan(values=values, spacing=spacing, unit="mm" if known else None)
+
+
 _READERS: dict[str, Callable[..., Scan]] = {
     ".npy": read_npy,
     ".npz": read_npy,
@@ -235,7 +213,8 @@ _READERS: dict[str, Callable[..., Scan]] = {
     ".mat": read_mat,
     ".h5": _read_hdf5,
     ".hdf5": _read_hdf5,
-    ".nde": _read_nde,
+    ".nde": _read_hdf5,
+    ".dcm": _read_frames,
     ".nii": _read_nifti,
     ".nii.gz": _read_nifti,
 }

@@ -85,14 +85,8 @@ class PendingReply:
     cache knows the answer. Each has a place: 0 is the input itself, then come all perturbed inputs
     by number; the score of one that repeats is at the place of the first.
 
-    Attributes
-    ----------
-    asked
-        Numbers of the inputs to ask about; the input itself, where it is asked, comes first.
-    again
-        Numbers of inputs whose answers are stored, to see that it is still the same model.
-    original
-        All outputs for the input itself; None while they are not known.
+    `asked` has the numbers of the inputs to ask about, the input itself first, `again` those whose
+    stored answers are compared with the model's, and `original` all outputs for the input itself.
     """
 
     def __init__(self, question: Question, section: CacheSection | None = None) -> None:

@@ -12,7 +12,13 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.domains.arrays import Channels, Hide, Segmentation
-from eblime.domains.image.photo import Picture, check_scaling, is_photo, scale_pixels
+from eblime.domains.image.photo import (
+    Picture,
+    check_scaling,
+    is_photo,
+    open_photo,
+    scale_pixels,
+)
 from eblime.domains.image.scene import SEGMENTER, as_pixels, read_image
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import Caller, model_error
@@ -95,12 +101,14 @@ class ImageExplainer(BaseExplainer):
         """The pixels of an image, scaled as the model takes them."""
         if isinstance(x, Picture):
             return x
-        pixels, from_file = as_pixels(x), not isinstance(x, np.ndarray) and is_photo(x)
-        network = getattr(self.model, "scales_uint8", False)
-        whole = pixels.dtype.kind in "iu" and pixels.dtype != np.uint8
-        if self.bits or self.window or (network and whole):
-            bits, window = self.bits, self.window
-            pixels, words = scale_pixels(pixels, bits, window, from_file=from_file)
+        from_file = not isinstance(x, np.ndarray) and is_photo(x)
+        opened = open_photo(x) if from_file else x
+        pixels, network = as_pixels(opened), getattr(self.model, "scales_uint8", False)
+        deep = pixels.dtype != np.uint8 and pixels.dtype.kind in ("iuf" if from_file else "iu")
+        if self.bits or self.window or (network and deep):
+            depth = opened.info.get("bits") if from_file and self.window is None else None
+            bits = self.bits or depth
+            pixels, words = scale_pixels(pixels, bits, self.window, from_file=from_file)
             return Picture(pixels=pixels, about={"pixels": words})
         if network:
             _warn_unscaled(self.model, pixels)

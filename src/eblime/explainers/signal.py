@@ -39,13 +39,16 @@ class SignalExplainer(BaseExplainer):
     fade
         Samples over which a shown part fades into a hidden one, so that there is no jump.
     rate
-        Samples per second, if the signal comes without times; used in the names of features.
+        Samples per second, if the signal comes without times; used in the names of features. From
+        1e6 on times are in us and frequencies in MHz.
     channels
         Names of the channels. None takes the columns of a frame, or numbers.
     layout
         The shape of the batches that the model gets: "flat" (n, C x T), as in scikit-learn, "first"
         (n, C, T), as in aeon and torch, or "last" (n, T, C). "auto" keeps the first that works, and
         `provenance["input"]["layout"]` of an explanation says which.
+    key
+        Name of the array in a .mat file that has several.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
@@ -67,6 +70,7 @@ class SignalExplainer(BaseExplainer):
     rate: float | None = None
     channels: Sequence[str] | None = None
     layout: str = "auto"
+    key: str | None = None
 
     domain = "signal"
     about = ("segmentation", "hide", "fade")

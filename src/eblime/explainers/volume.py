@@ -81,6 +81,6 @@ class VolumeExplainer(BaseExplainer):
         ----------
         x
             An array (D, H, W), (D, H, W, C) or (C, D, H, W), or the path of a .npy, .npz, .tif,
-            .mat, .h5, .nde or .nii file.
+            .mat, .h5, .nii or .dcm file.
         """
         return MaskedSubject(scene=read_volume(x, **self.own))

@@ -206,15 +206,8 @@ def fit_precisions(
 ) -> tuple[float, float]:
     """Precisions of the noise and of the importances that maximise the evidence (MacKay).
 
-    Parameters
-    ----------
-    spectrum, response
-        The masks and the scores, `response.unit` of them being 1.
-    prior
-        The precision of the importances where it is known; None fits it too.
+    The unit of the scores must be 1. `prior` is the precision of the importances where it is known.
 
-    Notes
-    -----
     `gamma = sum alpha d / (lambda + alpha d)`, `alpha = (N - gamma + 2e-6) / (RSS + 2e-6 v)`,
     `lambda = (gamma + 2e-6) / (|beta|^2 + 2e-6 v)`, where v is the variance of the scores: the
     weak hyper-priors of the original, in units that do not depend on those of the scores.

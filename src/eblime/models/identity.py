@@ -23,13 +23,9 @@ _DATA = (str, int, float, tuple, Mapping)
 def fingerprint(model: object) -> str:
     """A string that changes when the model's content does, and is the same in every process.
 
-    An ONNX file without external data is its bytes, with the settings of its `OnnxModel`.
-
-    Raises
-    ------
-    UnknownContentError
-        If it is another kind of model, or has the user's own code in it: what code does can depend
-        on other code, files and services, so that no digest of it is certain.
+    An ONNX file without external data is its bytes, with the settings of its `OnnxModel`. Other
+    kinds of models, and the user's own code in it, raise an `UnknownContentError`: what code does
+    can depend on other code, files and services, so that no digest of it is certain.
     """
     if isinstance(model, SignalModel):
         return f"{fingerprint(model.model)}-{model.layout}"

@@ -437,7 +437,7 @@ def detection(
     """
     drawn = style.axes(ax, (6.4, 4.2))
     last = curve.sizes[-1] * (2 if curve.a90_95 > curve.sizes[-1] else 1)
-    at = np.geomspace(curve.sizes[0], last, 80)
+    at = np.geomspace(curve.sizes[0], last, 80)  # dense enough on either scale
     middle, low, high = curve.curve(at).T
     named = [f"{value:.3g}" if value < np.inf else "unknown" for value in (curve.a90, curve.a90_95)]
     name = f"{style.caption(label)}: " * bool(label)
@@ -453,7 +453,8 @@ def detection(
         drawn.plot(*ends, dashes, color=colour, linewidth=1.2, label=words)
     drawn.axhline(0.9, color=style.NEUTRAL, linewidth=0.8, zorder=0)
     drawn.set(ylim=(-0.03, 1.03), xlabel="size", ylabel="probability of detection")
-    style.log_ticks(drawn)
+    if curve.scale == "log":
+        style.log_ticks(drawn)
     style.legend_below(drawn)
     style.clean(drawn)
     return drawn

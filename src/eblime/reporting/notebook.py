@@ -11,7 +11,6 @@ from hashlib import sha256
 
 import numpy as np
 
-from eblime._types import IntArray
 from eblime.plot.style import signed_shares
 from eblime.posterior import Posterior
 from eblime.reporting.render import render
@@ -69,28 +68,14 @@ def _table(post: Posterior, names: Sequence[str], noun: str, **parts: object) ->
 
 
 def _comparison(comparison: Comparison) -> str:
-    first, table = comparison[comparison.methods[0]], comparison.sensitivity_cells()
-    if not comparison.settings:
-        order = comparison.order()[:_ROWS]
-        columns = [_cells(comparison[name], order) for name in comparison.methods]
-        rows = zip((first.features[j] for j in order), *columns, strict=True)
-        table = [["feature", *comparison.methods], *map(list, rows)]
+    first, choices = comparison[comparison.methods[0]], bool(comparison.settings)
     return str(
         render(
             "comparison.html.j2",
             label=first.label,
             prediction=first.prediction,
-            table=table,
+            table=comparison.sensitivity_cells() if choices else comparison.table_cells(_ROWS),
             calls=comparison.total_calls,
             notes=comparison.notes(),
         )
     )
-
-
-def _cells(explanation: Explanation, order: IntArray) -> list[str]:
-    """Mean and interval of some features; the mean alone for a point estimate."""
-    post = explanation.posterior.select(order)
-    if not post.has_spread:
-        return [f"{mean:.3g}" for mean in post.mean]
-    pairs = zip(post.mean, post.interval(), strict=True)
-    return [f"{mean:.3g} [{low:.3g}, {high:.3g}]" for mean, (low, high) in pairs]

@@ -327,19 +327,20 @@ class Comparison:
 
     def table(self, top: int = _SHOWN, prob: float = 0.95) -> str:
         """The most important features as text: mean and interval for each method."""
+        return _as_text(self.table_cells(top, prob))
+
+    def table_cells(self, top: int = _SHOWN, prob: float = 0.95) -> list[list[str]]:
+        """The head and the rows of `table`."""
         check_count("top", top)
         order = self.order()[:top]
-        features = self._first.features
-        names = [printable(features[j]) for j in order]
+        names = [printable(self._first.features[j]) for j in order]
         columns = [[name if len(name) <= 36 else f"{name[:35]}…" for name in names]]
         columns += [self._column(entry, order, prob) for entry in self.explanations.values()]
-        return "\n".join(line.rstrip() for line in align(["feature", *self.methods], columns))
+        return [["feature", *self.methods], *map(list, zip(*columns, strict=True))]
 
     def sensitivity_table(self, top: int = _SHOWN, prob: float = 0.95) -> str:
         """`sensitivity` as text, a star where a choice matters more than another seed."""
-        head, *rows = self.sensitivity_cells(top, prob)
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        return "\n".join(line.rstrip() for line in align(head, columns))
+        return _as_text(self.sensitivity_cells(top, prob))
 
     def sensitivity_cells(self, top: int = _SHOWN, prob: float = 0.95) -> list[list[str]]:
         """The head and the rows of `sensitivity_table`."""
@@ -430,6 +431,12 @@ class Comparison:
         sentences = [*estimands] if len(estimands) == 1 else []
         sentences += [f"Model calls: {calls}{total}", *map("Note: {}".format, self.notes())]
         return "\n".join([*lines, *map(paragraph, sentences)])
+
+
+def _as_text(cells: list[list[str]]) -> str:
+    head, *rows = cells
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return "\n".join(line.rstrip() for line in align(head, columns))
 
 
 def _name(row: Effect) -> str:

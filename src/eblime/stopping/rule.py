@@ -57,14 +57,8 @@ def is_due(n_masks: int, last: int, least: int | None = None) -> bool:
 def next_total(n_masks: int, least: int = FIRST) -> int:
     """The number of masks at the next look: 64, 96, 128, 192, 256, ...
 
-    Every round is then a multiple of 32, so that batches stay full.
-
-    Parameters
-    ----------
-    n_masks
-        Masks asked so far.
-    least
-        Masks before the first look, at least.
+    Every round is then a multiple of 32, so that batches stay full. The first look comes after at
+    least `least` masks.
 
     Examples
     --------
@@ -113,32 +107,15 @@ def verdict_on(
     penalty: float | None = None,
     factor: float | None = None,
 ) -> Verdict:
-    """The verdict on a statement, given bounds of the probabilities that parts of it are wrong.
+    """The verdict on a statement, `what`, given bounds of the probabilities that parts are wrong.
 
-    Parameters
-    ----------
-    what
-        The statement, without its probability.
-    errors
-        The bounds, at this look. Their sum bounds the error of the whole statement.
-    rate, share
-        The probability with which the statement may be wrong, and the part of it that may be used;
-        see `Rule.judge`.
-    n_masks
-        Masks asked so far.
-    doubt
-        What is least certain, for a statement that is not certain enough.
-    changing
-        The share of masks in which an effect as large as the range of the scores must show to make
-        the statement wrong. Rarer effects then need not be seen, unless they are larger.
-    penalty
-        By how much the error must be below its rate at each look; None is `look_penalty`.
-    factor
-        How many times as many masks the error needs; None computes it from the error.
+    The sum of the bounds, `errors`, bounds the error of the whole statement, which may be wrong
+    with the probability `rate`, of which `share` may be used (see `Rule.judge`). That includes
+    effects that no mask has shown, unless one as large as the range of the scores must show in a
+    share `changing` of the masks to make the statement wrong: rarer ones need not be seen then.
 
-    Notes
-    -----
-    The rate is the sum of that of the statement and of that of effects that no mask has shown.
+    `doubt` says what is least certain. The error must be below its rate by the factor `penalty`,
+    None being `look_penalty`; and it needs `factor` times as many masks, None computes that.
     """
     alpha = rate * share
     penalty = look_penalty(alpha, n_masks) if penalty is None else penalty
@@ -188,13 +165,8 @@ class Rule(ABC):
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Whether the rule is reached, what is known, and how much is missing.
 
-        Parameters
-        ----------
-        posterior, answers
-            Of all masks so far.
-        share
-            The part of the rule's error rate that may be used, at most 1. Rules that are combined
-            share theirs, so that the statement as a whole keeps it.
+        `share` is the part of the rule's error rate that may be used, at most 1: rules that are
+        combined share theirs, so that the statement as a whole keeps it.
         """
 
     @property

@@ -307,19 +307,9 @@ def order_errors(
 ) -> FloatArray:
     """Bounds of the probabilities that pairs of features are in the other order, (m,).
 
-    Parameters
-    ----------
-    posterior
-        Its means and covariances are used.
-    larger, smaller
-        Pairs of features, (m,) each.
-    by
-        "abs" compares absolute values, "value" the importances themselves.
-    tolerance
-        By how much the smaller may be ahead without being in the other order.
+    The pairs are `larger` and `smaller`, (m,) each, by their means and covariances; the smaller may
+    be ahead by the tolerance. `by` is "abs" for absolute values or "value".
 
-    Notes
-    -----
     With s the sign of the mean of a, `|a| < |b|` implies `s a < b` or `s a < -b`.
     """
     mean, cov, df = posterior.mean, posterior.cov, _degrees_of_freedom(posterior)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from eblime._checks import as_floats, check_count
 from eblime._warn import warn_user
+from eblime.domains.readers import read_dicom
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 # Only these formats are read, whatever a file is called: for others, such as EPS, Pillow would
 # start another program.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-PHOTO_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+PHOTO_ENDINGS = (
+    *(".bmp", ".dcm", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"),
+)
 
 _MOST_PIXELS = 100_000_000  # of a photo in a file, by its header
 
@@ -37,7 +40,7 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
     Parameters
     ----------
     source
-        A path, an open file or a PIL image.
+        A path, an open file or a PIL image. DICOM files need pydicom.
     name
         The name of the photo in error messages; its path by default.
 
@@ -52,6 +55,8 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
     name = _name(source) if name is None else repr(name)
     if _is_pil(source):
         return _upright(source, name)
+    if name.lower().endswith(".dcm'"):
+        return _from_dicom(source, name)
     try:
         with Image.open(source, formats=_FORMATS) as opened:
             if opened.width * opened.height > _MOST_PIXELS:
@@ -112,7 +117,8 @@ def read_photo(
     about, grey = {}, size is not None and size[2] == 1
     deep = image.mode == "F" or image.mode.startswith("I")
     if deep:
-        scaled, about["pixels"] = scale_pixels(np.asarray(image), bits, window, from_file=True)
+        depth = bits or (image.info.get("bits") if window is None else None)
+        scaled, about["pixels"] = scale_pixels(np.asarray(image), depth, window, from_file=True)
         image = Image.fromarray(scaled)
     else:
         image = image.convert("L" if grey else "RGB")
@@ -149,12 +155,6 @@ def scale_pixels(
         The two numbers that become 0 and 1, instead of `bits`; those outside are clipped.
     from_file
         Whether the depth is that of a file.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scale_pixels(np.array([[0, 2048, 4095]]), bits=12)
-    (array([[0.        , 0.50012213, 1.        ]], dtype=float32), '0 to 4095 as 0 to 1')
     """
     least, most = float(pixels.min()), float(pixels.max())
     if window is None and bits is None:
@@ -225,6 +225,28 @@ def _name(source: object) -> str:
         return repr(os.fspath(source))
     found = getattr(source, "filename", None) or getattr(source, "name", None)
     return repr(found) if found else "`image`"
+
+
+def _from_dicom(source: Any, name: str) -> Image.Image:
+    """A DICOM image: grey with its depth, or in colours of 8 bits."""
+    from PIL import Image
+
+    try:
+        header, pixels = read_dicom(source)
+    except (FileNotFoundError, ImportError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{name} cannot be read: {error}") from error
+    if pixels.ndim != 2 and not (pixels.ndim == 3 and pixels.shape[2] == 3):
+        raise ValueError(
+            f"{name} must have one frame; its pixels have shape {pixels.shape}. Use "
+            "`VolumeExplainer`, or pass one frame as an array."
+        )
+    usual = np.int32 if pixels.dtype.kind == "i" else np.float32
+    image = Image.fromarray(pixels if pixels.dtype in ("u1", "u2") else pixels.astype(usual))
+    if pixels.dtype.kind == "u":
+        image.info["bits"] = int(header.BitsStored)
+    return image
 
 
 def _upright(image: Image.Image, name: str) -> Image.Image:

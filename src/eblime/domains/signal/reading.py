@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,17 @@ class Recording:
 
 
 def read_recording(
-    source: object, *, rate: float | None = None, channels: Sequence[str] | None = None
+    source: object,
+    *,
+    rate: float | None = None,
+    channels: Sequence[str] | None = None,
+    key: str | None = None,
 ) -> Recording:
     """Read and check a signal; source and settings are those of `SignalExplainer`."""
     if isinstance(source, (str, os.PathLike)):
-        found = read_file(Path(source), _READERS)
+        if key is not None and not str(source).lower().endswith(".mat"):
+            raise ValueError(f"`key` is for .mat files; got {str(source)!r}.")
+        found = read_file(Path(source), _READERS | {".mat": partial(_read_mat, key=key)})
     else:
         found = _read_columns(source) or _read_array(source)
     _check_samples(found.signal)
@@ -53,7 +60,8 @@ def _with_rate(found: Recording, rate: float) -> Recording:
     """A recording with its samples per second, which must not differ from its own times."""
     check_number("rate", rate)
     if found.times is None:
-        return replace(found, times=np.arange(found.signal.shape[1]) / rate, unit="s")
+        unit, rate = ("us", rate / 1e6) if rate >= 1e6 else ("s", rate)
+        return replace(found, times=np.arange(found.signal.shape[1]) / rate, unit=unit)
     own = 1 / np.diff(found.times).mean()
     if found.unit in ("s", "") and not np.isclose(own, rate, rtol=1e-3):
         raise ValueError(
@@ -187,9 +195,9 @@ def _read_wav(path: Path) -> Recording:
     return replace(found, times=np.arange(found.signal.shape[1]) / rate, unit="s")
 
 
-def _read_mat(path: Path) -> Recording:
-    """A .mat file with one array of numbers; samples are in the longer of its two directions."""
-    value = np.asarray(read_mat(path, axes=(1, 2)).values)
+def _read_mat(path: Path, key: str | None = None) -> Recording:
+    """An array of a .mat file; samples are in the longer of its two directions."""
+    value = np.asarray(read_mat(path, key, axes=(1, 2)).values)
     value = value.T if value.ndim == 2 and value.shape[0] > value.shape[1] else value
     return _read_array(value[0] if len(value) == 1 else value)
 

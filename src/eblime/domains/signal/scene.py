@@ -75,7 +75,8 @@ class SignalScene:
         """Unit of the bands: "Hz", "per day", "cycles per sample"."""
         if self.times is None:
             return "cycles per sample"
-        return "Hz" if self.unit == "s" else f"per {self.unit or 'unit of time'}"
+        known = {"s": "Hz", "ms": "kHz", "us": "MHz"}
+        return known.get(self.unit, f"per {self.unit or 'unit of time'}")
 
     @property
     def edges(self) -> FloatArray:
@@ -358,9 +359,10 @@ def read_signal(
     fade: int = 4,
     rate: float | None = None,
     channels: Sequence[str] | None = None,
+    key: str | None = None,
 ) -> SignalScene:
     """Cut a signal into features; the settings are those of `SignalExplainer`."""
-    found = read_recording(source, rate=rate, channels=channels)
+    found = read_recording(source, rate=rate, channels=channels, key=key)
     cut, params = arrays.name_and_parameters(segmentation)
     labels = edges = None
     if isinstance(cut, str) and cut == "bands":
