@@ -654,10 +654,11 @@ def test_both_ends_are_reported_in_the_unit_of_the_score(parrot, design):
 
     words = " ".join(str(e).split())
     assert_allclose(e.grounded, e.prediction - e.asked(np.zeros(8)))
-    assert f"with none: with them, the probability of each token is exp({e.grounded:.2g})" in words
+    assert f"with none, a factor of exp({e.grounded:.2g}) = " in words
+    assert "The score, the mean log probability of the answer's tokens, is -0.1" in words
     assert_allclose(total.grounded, 1.9)
-    note = "with them, the probability is exp(1.9) = 6.7 times as high."
-    assert f"The score is -0.1 with all sources and -2 with none: {note}" in total.to_html()
+    note = "is -0.1 with all sources and -2 with none, a factor of exp(1.9) = 6.7."
+    assert f"The score, the log probability of the answer, {note}" in total.to_html()
     words = eblime.TextExplainer(lambda texts: [len(t) for t in texts])
     assert words.explain("a b").grounded is None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -50,12 +50,7 @@ class Chat(list[dict[str, Any]]):
     spans: Sequence[tuple[int, int]]
 
 
-class Sources(NamedTuple):
-    """The sources in their order, with names; joined by the separator they are in the prompt."""
-
-    names: Sequence[str]
-    texts: Sequence[str]
-    separator: str
+Sources = tuple[Sequence[str], Sequence[str], str]  # names, texts, and what is between them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -136,9 +131,8 @@ class PromptScene:
             _escaped(source) if shown[group] else None
             for source, group in zip(self.sources, self.groups, strict=True)
         ]
-        texts: list[Any] = kept
-        if len(self.around) == 2:
-            texts = [_escaped(self.separator).join(text for text in kept if text is not None)]
+        whole = _escaped(self.separator).join(text for text in kept if text is not None)
+        texts = kept if len(self.around) > 2 else [whole]
         filled = json.loads(_MARKS.sub(lambda mark: texts[int(mark[1])] or "", self.template))
         prompt = Prompt(filled) if isinstance(filled, str) else Chat(filled)
         prompt.answer, prompt.spans = self.answer, self.spans
@@ -204,10 +198,8 @@ def read_sources(
         if any(isinstance(source, Mapping) and "text" not in source for source in sources):
             kind = "turn"
     else:
-        raise TypeError(
-            "`sources` must be a list of texts, a dictionary from names to texts, the messages of "
-            f"a chat, documents, a path, or one text; got {type(sources).__name__}."
-        )
+        kind = type(sources).__name__
+        raise TypeError(f"`sources` must be a list of texts, a dictionary, or a text; got {kind}.")
     if not texts:
         raise ValueError("`sources` must have at least one source; it is empty.")
     for number, source in enumerate(texts, start=1):
@@ -220,7 +212,7 @@ def read_sources(
         names = [f"{kind} {k} '{_brief(source)}'" for k, source in enumerate(texts, start=1)]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise ValueError(f"`sources` must have different names; {twice[0]!r:.60} is there twice.")
-    return Sources(names=names, texts=texts, separator=separator)
+    return names, texts, separator
 
 
 def _text_of(source: Any) -> Any:
@@ -337,21 +329,21 @@ def read_prompt(
 
     `prompt` is the template; `about` are the fields of the scene about the score.
     """
+    names, texts, separator = sources
     asked = "" if question is None else question
     asked = check_text("question", asked, empty="{question}" not in str(prompt))
-    text, template, order = place_sources(prompt, sources.names, asked)
+    text, template, order = place_sources(prompt, names, asked)
     if order != ["sources"]:  # each in its own place
-        texts = [sources.texts[sources.names.index(name)] for name in order]
-        sources = sources._replace(names=order, texts=texts)
-    first = similar_groups(sources.texts) if groups else list(range(len(sources.texts)))
+        names, texts = order, [texts[names.index(name)] for name in order]
+    first = similar_groups(texts) if groups else list(range(len(texts)))
     numbers = sorted(set(first))
     more = [f" and {first.count(k) - 1} like it" if first.count(k) > 1 else "" for k in numbers]
     return PromptScene(
-        features=[f"{sources.names[k]}{words}" for k, words in zip(numbers, more, strict=True)],
-        sources=sources.texts,
+        features=[f"{names[k]}{words}" for k, words in zip(numbers, more, strict=True)],
+        sources=texts,
         groups=[numbers.index(k) for k in first],
         around=_MARKS.split(text)[::2],
-        separator=sources.separator,
+        separator=separator,
         template=template,
         question=asked,
         answer="",

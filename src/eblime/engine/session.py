@@ -192,8 +192,7 @@ class Session:
         if counting < p and isinstance(self.design, OneShot):
             warn_user(
                 f"There are more features ({p}) than masks that count ({counting}): expect wide "
-                "intervals. Ask for more masks, cut the input into fewer features"
-                + (", or use a wider kernel." if settings.kernel != "uniform" else ".")
+                "intervals. Ask for more masks, or cut the input into fewer features."
             )
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
             if not settings.may_ask_all(p):

@@ -8,7 +8,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypedDict, TypeVar
 
 from eblime import registry
@@ -226,7 +225,7 @@ class BaseExplainer(ABC):
 
     async def aexplain(self, *args: Any, **settings: Any) -> Explanation:
         """`explain` in a thread, so that other tasks of the event loop go on meanwhile."""
-        return await asyncio.wrap_future(in_thread(partial(self.explain, *args, **settings)))
+        return await asyncio.wrap_future(in_thread(lambda: self.explain(*args, **settings)))
 
     @list_settings
     def explain_targets(

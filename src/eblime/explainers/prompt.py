@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -127,13 +127,11 @@ class PromptExplainer(BaseExplainer):
         if self.sources is None and not isinstance(prompt, str):
             self._normalise(**tool_results(self.prompt))
             prompt = as_chat(self.prompt, self.system)
-        if isinstance(self.sources, os.PathLike):
-            self._normalise(sources=open_sources(Path(self.sources)))
-        elif isinstance(self.sources, Iterator):
-            self._normalise(sources=list(self.sources))
+        known = self.sources
+        known = open_sources(Path(known)) if isinstance(known, os.PathLike) else known
+        self._normalise(sources=list(known) if isinstance(known, Iterator) else known)
         if self.sources is not None:
-            sources = self._sources(self.sources)
-            place_sources(prompt, sources.names)
+            place_sources(prompt, self._sources(self.sources)[0])
         if self._is_language or is_language_model(self.model):
             language = self.model.language if self._is_language else as_language_model(self.model)
             model = AnswerScore(language=language, score=self.score)
@@ -216,12 +214,14 @@ class PromptExplainer(BaseExplainer):
         if self._is_language and targets != 1:  # a run explains whole answers
             scene, targets, labels = with_targets(scene, targets)
             settings = replace(settings, labels=labels)
-        return settings, self._subject(scene), 3 if targets is None else targets
+        varies = self.samples > 1 or getattr(self.model, "generates", False)
+        subject = MaskedSubject(scene=scene, exact=not varies)  # new answers vary by chance
+        return settings, subject, 3 if targets is None else targets
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation comes from, with the parts of the answer."""
-        stored: Any = explanation.scene
-        return replace(BaseExplainer.source_of(self, explanation, x), subject=self._subject(stored))
+        found, scene = BaseExplainer.source_of(self, explanation, x), explanation.scene
+        return replace(found, subject=replace(cast("MaskedSubject", found.subject), scene=scene))
 
     def input_again(self, x: Any, explanation: Explanation) -> Any:
         """The question with the answer that was explained."""
@@ -265,11 +265,6 @@ class PromptExplainer(BaseExplainer):
         _check_context(getattr(self.model, "language", None), scene)
         return scene
 
-    def _subject(self, scene: PromptScene) -> MaskedSubject:
-        """The prompt; new answers vary by chance."""
-        varies = self.samples > 1 or getattr(self.model, "generates", False)
-        return MaskedSubject(scene=scene, exact=not varies)
-
 
 def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str, bool, int]:
     """The answer to the prompt with all sources, whether it was cut, and the calls; cached."""
@@ -280,8 +275,7 @@ def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str
     with open_cache(calls.cache, model) as section_of:
         section = section_of("written answers")
         if section is not None and (known := section.read_text(key)) is not None:
-            answer, cut = json.loads(known)
-            return answer, cut, 0
+            return (*json.loads(known), 0)
         try:
             with count_usage() as used:
                 (answer,) = (caller := Caller(model.generate, calls)).answer([prompt], 1)
@@ -303,13 +297,12 @@ def _check_context(language: object, scene: PromptScene) -> None:
     count, limit = getattr(language, "count_tokens", None), getattr(language, "context", None)
     if count is None or limit is None:
         return
-    prompt, answer = count(scene.text), count(scene.answer) if scene.answer else 0
-    if prompt + answer > limit:
+    tokens = count(scene.text) + (count(scene.answer) if scene.answer else 0)
+    if tokens > limit:
         texts = scene.details()["text"]
         longest = max(range(scene.n_features), key=lambda j: len(texts[j]))
-        extra = f" and the answer {answer:,}" if answer else ""
         raise ValueError(
-            f"The prompt must fit into the {limit:,} tokens that the model can read; it has "
-            f"{prompt:,}{extra}. The longest of its {scene.n_features} sources, "
+            f"The prompt must fit into the {limit:,} tokens that the model can read; with the answer "
+            f"it has {tokens:,}. The longest of its {scene.n_features} sources, "
             f"{scene.features[longest]}, has {count(texts[longest]):,}."
         )

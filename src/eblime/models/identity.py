@@ -62,9 +62,8 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
         if entry.name == "score" and callable(value):  # it compares answers
             if not isinstance(getattr(value, "model_id", None), str):
                 raise TypeError(
-                    "`cache` needs a name for the function `score`, as what it returns can depend "
-                    'on other code: set its attribute, such as judge.model_id = "judge 1", and '
-                    "change the name when the function changes."
+                    "`cache` needs a name for the function `score`, which may change: set its "
+                    'attribute, such as judge.model_id = "judge 1", and change it with it.'
                 )
             yield entry.name, value.model_id
         elif isinstance(value, MethodType):

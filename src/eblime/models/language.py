@@ -138,9 +138,7 @@ class TransformersModel:
         kind, config = type(self.model).__name__, getattr(self.model, "config", None)
         seq2seq = getattr(config, "is_encoder_decoder", config is None)
         if seq2seq or not descends(self.model, "torch", "Module"):
-            raise TypeError(
-                f"`model` must be a causal language model of transformers, a decoder; got {kind}."
-            )
+            raise TypeError(f"`model` must be a causal language model, a decoder; got {kind}.")
         if not getattr(self.tokenizer, "is_fast", False):
             kind = type(self.tokenizer).__name__
             raise TypeError(f"`tokenizer` must be a fast tokenizer of transformers; got {kind}.")
@@ -305,7 +303,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 # How prompts are sent, and whether the log probabilities of an answer come back, best first. Those
 # of `prompt_logprobs` are vLLM's.
 _WAYS = (("chat", True), ("text", True), ("chat", False), ("text", False))
-_CHATS = [way for way in _WAYS if way[0] == "chat"]
+_CHATS = (_WAYS[0], _WAYS[2])
 _PROBING = threading.Lock()
 _REFUSED = {  # field -> what a refusal says of it, and what to send instead
     "max_tokens": (re.compile("max_completion_tokens"), "max_completion_tokens"),
@@ -348,7 +346,7 @@ class ServerModel:
     max_new_tokens: int = field(default=256, kw_only=True)
     temperature: float = field(default=0.0, kw_only=True)
     options: Mapping[str, object] | None = field(default=None, kw_only=True)
-    _memory: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
+    _memory: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     batch_sizes: ClassVar[Sequence[int]] = (1,)
 
@@ -358,10 +356,7 @@ class ServerModel:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("`url` must be the address of a server: 'http://localhost:8000/v1'.")
         if parts.username or parts.password or parts.query:
-            raise ValueError(
-                "`url` must not have a password or a key in it: set an environment variable, and "
-                "give its name as `key_name`."
-            )
+            raise ValueError("`url` must not have a password or a key in it; see `key_name`.")
         if self.key_name not in (None, "OPENAI_API_KEY", *os.environ):
             raise ValueError("`key_name` must be the name of an environment variable that is set.")
         self._key()
@@ -391,18 +386,13 @@ class ServerModel:
             raise ValueError("`answer` must not be empty.")
         form, scores = self._find_way(prompts)
         if not scores:
-            raise self._error(
-                "returns texts, but no log probabilities of a given answer: use "
-                'score="similarity", or a server with `prompt_logprobs`, such as vLLM'
-            )
+            raise self._error('has no `prompt_logprobs`, as vLLM has: use score="similarity"')
         found = []
         for prompt in prompts:
             spans, values = self._score(form, prompt, answer)
             if self._memory.setdefault(f"spans of {answer}", spans) != spans:
-                raise self._error(
-                    "cuts the answer into other tokens if the prompt before it is another one: end "
-                    "the prompt with a line break"
-                )
+                wrong = "cuts the answer into other tokens after another prompt"
+                raise self._error(f"{wrong}: end the prompt with a line break")
             found.append(values)
         return found
 
@@ -417,11 +407,11 @@ class ServerModel:
         """What the server supports, found by the first call; other threads wait for it."""
         known = self._memory
         chats = not all(isinstance(prompt, str) for prompt in prompts)
-        way, ways = ("chat way", _CHATS) if chats else ("way", _WAYS)
+        ways = _CHATS if chats else _WAYS
         with _PROBING:
             if "model" not in known:
                 known["model"] = self.model or self._only_model()
-            for form, scores in () if way in known else ways:
+            for form, scores in () if ways in known else ways:
                 try:
                     if scores:
                         self._score(form, "Say yes.\n", "yes")
@@ -431,9 +421,9 @@ class ServerModel:
                     if error.status not in _UNSUPPORTED or (form, scores) == ways[-1]:
                         raise
                 else:
-                    known[way] = form, scores
+                    known[ways] = form, scores
                     break
-        found: tuple[str, bool] = known[way]
+        found: tuple[str, bool] = known[ways]
         return found
 
     def _only_model(self) -> str:
@@ -441,10 +431,8 @@ class ServerModel:
         names = [str(_find(entry, "id")) for entry in entries]
         if len(names) != 1:
             known = _short(", ".join(names[:10])) or "none"
-            raise self._error(
-                f"needs the name of one of the models of the server: {known}. Add its name to the "
-                f"address: {self.url}#name"
-            )
+            wrong = f"needs the name of one of the models of the server: {known}"
+            raise self._error(f"{wrong}. Add its name to the address: {self.url}#name")
         return names[0]
 
     def _score(self, form: str, prompt: Any, answer: str) -> tuple[Spans, FloatArray]:
@@ -573,10 +561,8 @@ class ServerModel:
         name = f"The key in the environment variable {self.key_name}"
         if safe:
             raise ValueError(f"{name} must be printable ASCII characters without spaces.")
-        raise ValueError(
-            f"{name} is sent only over https or to this computer, and {self.url} is neither. Use "
-            "https, or send no key: unset the variable, or set key_name=None."
-        )
+        where = f"only over https or to this computer, not to {self.url}"
+        raise ValueError(f"{name} is sent {where}. Use https, or set key_name=None to send none.")
 
 
 # Plain http does not go through a proxy, which would see the key.

@@ -33,7 +33,7 @@ from eblime.results.indices import (
     posteriors_by_width,
 )
 from eblime.results.notes import footer
-from eblime.results.prediction import Prediction, asked, predict, without_sources
+from eblime.results.prediction import Prediction, asked, predict
 from eblime.results.reasons import Reason, find_reasons
 
 if TYPE_CHECKING:
@@ -154,8 +154,10 @@ class Explanation:
 
         None for other inputs, and where the score with none is not known.
         """
-        without = without_sources(self)
-        return None if without is None else self.prediction - without
+        none = ~self.masks.any(axis=1)
+        if self.scene.domain != "prompt" or not none.any():
+            return None
+        return self.prediction - float(self.scores[none].mean())
 
     @property
     def estimand(self) -> str:

@@ -161,13 +161,11 @@ def _source_notes(explanation: Explanation) -> list[str]:
     scene: Any = explanation.scene
     found = ["The answer ended at the model's limit of tokens."] if scene.cut else []
     if (gain := explanation.grounded) is not None:
-        what = "odds" if "logit" in scene.score else "probability"
-        whose = "of each token " if "mean" in scene.score else ""
-        factor = f"exp({gain:.2g}) = {np.exp(min(gain, 700)):.2g} times as high"
+        factor = f", a factor of exp({gain:.2g}) = {np.exp(min(gain, 700)):.2g}"
+        whole, score = explanation.prediction, printable(scene.score)
         found.append(
-            f"The score is {explanation.prediction:.3g} with all sources and "
-            f"{explanation.prediction - gain:.3g} with none"
-            + (f": with them, the {what} {whose}is {factor}." if "log" in scene.score else ".")
+            f"The score{f', {score},' if score else ''} is {whole:.3g} with all sources and "
+            f"{whole - gain:.3g} with none{factor if 'log' in score else ''}."
         )
     for group in scene.copies():
         named = ", ".join(printable(scene.features[j]) for j in group[:_NAMED])

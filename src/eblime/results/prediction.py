@@ -101,10 +101,3 @@ def check_shown(masks: ArrayLike, p: int) -> FloatArray:
             f"shape {np.shape(masks)}."
         )
     return found
-
-
-def without_sources(explanation: Explanation) -> float | None:
-    """The score of a prompt without any of its sources; None where that is not known."""
-    none = ~explanation.masks.any(axis=1)
-    known = explanation.scene.domain == "prompt" and none.any()
-    return float(explanation.scores[none].mean()) if known else None
