@@ -693,27 +693,6 @@ def test_copies_are_named_and_can_be_explained_as_one():
     assert grouped.details()["text"][0] == "\n\n".join(COPIES)
 
 
-def test_an_answer_that_was_cut_is_marked(tmp_path):
-    """Also when it comes from a cache."""
-
-    def reply(model, path, data):
-        choice = {"message": {"content": "In 18"}, "finish_reason": "length"}
-        usage = {"prompt_tokens": 7, "completion_tokens": 2}
-        return {"choices": [choice], "usage": usage}
-
-    cache = eblime.AnswerCache(tmp_path / "a.db", model_id="a")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ServerModel, "_fetch", reply)
-        model = ServerModel("http://127.0.0.1:9/v1", "tiny", key_name=None)
-        explainer = eblime.PromptExplainer(model, NOTES[:2], score="similarity", cache=cache)
-        found = [explainer.explain("When?") for _ in range(2)]
-
-    assert all("ended at the model's limit" in str(e) for e in found)
-    probes = 3  # two kinds of chats and texts with log probabilities, a chat
-    asked = found[0].provenance["tokens"]["prompt_tokens"] / 7 - found[0].provenance["model_calls"]
-    assert 0 <= asked <= probes
-
-
 # --- targets and sources --------------------------------------------------------------------------
 
 

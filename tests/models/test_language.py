@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.models.language import TransformersModel, as_language_model, count_usage
+from eblime.models.language import TransformersModel, as_language_model
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -239,12 +239,3 @@ def test_messages_go_through_the_chat_template():
     explainer = eblime.PromptExplainer((network, make_tokenizer()), ["a", "b"], system="Answer.")
     with pytest.raises(eblime.ModelError, match="chat_template is not set"):
         explainer.explain("When?")
-
-
-def test_an_answer_that_ends_at_the_limit_is_counted():
-    """Unless its last token is that of the end."""
-    with count_usage() as used:
-        found = TransformersModel(make_network(), make_tokenizer(), max_new_tokens=2).generate("ab")
-
-    assert len(found) == 2
-    assert used["cut"] == 2

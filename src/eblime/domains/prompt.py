@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_choice, check_text
-from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, flag, list_of, text, whole
+from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.domains.text import Tokens, find_spans, read_text_file
@@ -69,7 +69,6 @@ class PromptScene:
     ends: Sequence[int]
     score: str  # what the score of a mask is, in words
     cost: int  # model calls for one mask
-    cut: bool = False  # whether the model's answer ended at its limit
 
     domain = "prompt"
     sizes = (1, 4, 16, 64)  # batch sizes worth trying, increasing
@@ -413,7 +412,6 @@ _FIELDS = {
     "around": list_of(text(), "places", most=(1 << 16) + 1),
     **dict.fromkeys(("separator", "template", "question", "answer", "score"), text()),
     **dict.fromkeys(("starts", "ends"), list_of(whole(0, LONGEST_TEXT), "parts", most=_MOST_PARTS)),
-    "cut": flag(),
     "cost": whole(1),
 }
 _RULES = {

@@ -31,7 +31,7 @@ from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings
 from eblime.explainers.base import BaseExplainer, ExplainSettings, list_settings, spend
-from eblime.models.language import ServerModel, add_usage, as_language_model, count_usage
+from eblime.models.language import ServerModel, as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
@@ -193,11 +193,7 @@ class PromptExplainer(BaseExplainer):
             Numbers of sentences, with 0 for the whole answer, and parts of the answer as for
             `explain`; None is the whole answer and each of its sentences.
         """
-        with count_usage() as used:
-            x = self._row(x, answer)
-            found = BaseExplainer.explain_targets(self, x, targets, rng, **settings)
-        tokens = {"tokens": dict(used)} if used else {}
-        return {k: replace(e, provenance={**e.provenance, **tokens}) for k, e in found.items()}
+        return BaseExplainer.explain_targets(self, self._row(x, answer), targets, rng, **settings)
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings
@@ -205,8 +201,8 @@ class PromptExplainer(BaseExplainer):
         """Read the question and its answer, for which the model may be asked, and cut that."""
         scene = self._scene(self._row(x))
         if self._is_language and not scene.answer:
-            answer, cut, spent = _generate(self.model, scene, settings.calls)
-            scene, settings = replace(with_answer(scene, answer), cut=cut), spend(settings, spent)
+            answer, spent = _generate(self.model, scene, settings.calls)
+            scene, settings = with_answer(scene, answer), spend(settings, spent)
         most = settings.calls.max_calls
         if most is not None:  # the design must know how many masks can be asked
             room = most // self.samples - 2  # without the prompts with all sources and with none
@@ -266,8 +262,8 @@ class PromptExplainer(BaseExplainer):
         return scene
 
 
-def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str, bool, int]:
-    """The answer to the prompt with all sources, whether it was cut, and the calls; cached."""
+def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str, int]:
+    """The answer to the prompt with all sources, from the cache if it is there, and the calls."""
     if not hasattr(model.language, "generate"):
         raise ValueError("`answer` must be given: the model has no method `generate`.")
     prompt = scene.prompt([True] * scene.n_features)
@@ -275,21 +271,18 @@ def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str
     with open_cache(calls.cache, model) as section_of:
         section = section_of("written answers")
         if section is not None and (known := section.read_text(key)) is not None:
-            return (*json.loads(known), 0)
+            return known, 0
         try:
-            with count_usage() as used:
-                (answer,) = (caller := Caller(model.generate, calls)).answer([prompt], 1)
+            (answer,) = (caller := Caller(model.generate, calls)).answer([prompt], 1)
         except Exception as error:
             raise model_error(1, error) from error
-        for name, number in used.items():
-            add_usage(name, number)
         if not isinstance(answer, str) or not answer.strip():
             raise ModelError(
                 "The model's answer to the prompt with all sources is empty; give `answer`."
             )
         if section is not None:
-            section.write_text(key, json.dumps([answer, bool(used["cut"])]))
-    return answer, bool(used["cut"]), caller.sent
+            section.write_text(key, answer)
+    return answer, caller.sent
 
 
 def _check_context(language: object, scene: PromptScene) -> None:
@@ -302,7 +295,7 @@ def _check_context(language: object, scene: PromptScene) -> None:
         texts = scene.details()["text"]
         longest = max(range(scene.n_features), key=lambda j: len(texts[j]))
         raise ValueError(
-            f"The prompt must fit into the {limit:,} tokens that the model can read; with the answer "
-            f"it has {tokens:,}. The longest of its {scene.n_features} sources, "
+            f"The prompt must fit into the {limit:,} tokens that the model can read; with "
+            f"the answer it has {tokens:,}. The longest of its {scene.n_features} sources, "
             f"{scene.features[longest]}, has {count(texts[longest]):,}."
         )

@@ -15,10 +15,8 @@ import os
 import re
 import threading
 import urllib.request
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
@@ -78,27 +76,6 @@ def as_language_model(obj: object) -> Any:
         "address of a server such as 'http://localhost:8000/v1', or an object with the methods "
         f"`generate`, `token_log_probs` and `token_spans`; got {type(obj).__name__}."
     )
-
-
-_used: ContextVar[Counter[str] | None] = ContextVar("used", default=None)
-_COUNTING = threading.Lock()
-
-
-@contextmanager
-def count_usage() -> Iterator[Counter[str]]:
-    """Count the tokens that servers say they used meanwhile, and answers that were cut."""
-    token = _used.set(found := Counter[str]())
-    try:
-        yield found
-    finally:
-        _used.reset(token)
-
-
-def add_usage(name: str, number: int) -> None:
-    """Add to what is counted now, in whichever thread a model is called."""
-    if (found := _used.get()) is not None:
-        with _COUNTING:
-            found += Counter({name: number})
 
 
 def _check_generation(model: TransformersModel | ServerModel) -> None:
@@ -205,8 +182,6 @@ class TransformersModel:
                 new = self.model.generate(tokens, attention_mask=mask, **settings)
                 for k, ids in zip(places, new[:, tokens.shape[1] :].tolist(), strict=True):
                     found[k] = self.tokenizer.decode(ids, skip_special_tokens=True)
-                    whole = ids[-1] in (self.tokenizer.eos_token_id, self._padding)
-                    add_usage("cut", not whole and len(ids) == settings["max_new_tokens"])
         return found
 
     def _encode(self, text: str, *, special: bool = False) -> list[int]:
@@ -372,7 +347,6 @@ class ServerModel:
         found = []
         for prompt in prompts:
             reply = self._ask_prompt(form, prompt, **settings)
-            add_usage("cut", _find(reply, "choices", 0, "finish_reason") == "length")
             text = _find(reply, "choices", 0, *place, kind=str)
             if text is None:
                 reason = _short(_find(reply, "choices", 0, "finish_reason"))
@@ -487,8 +461,6 @@ class ServerModel:
                 found = self._fetch(path, self._data(body))
         if isinstance(found, ServerError):  # raised here, where no frame of a traceback has the key
             raise found
-        for name in ("prompt_tokens", "completion_tokens"):
-            add_usage(name, _find(found, "usage", name, kind=int) or 0)
         return found
 
     def _data(self, body: Mapping[str, object] | None) -> bytes | None:

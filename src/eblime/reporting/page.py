@@ -329,9 +329,8 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
         ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{time}"),
         ("Stopped", stop_sentence(explanation) or None),
     ]
-    for heading, known in (("Tokens", made.get("tokens")), ("Versions", versions)):
-        if isinstance(known, Mapping):
-            pairs.append((heading, ", ".join(f"{name} {v}" for name, v in known.items())))
+    if isinstance(versions, Mapping):
+        pairs.append(("Versions", ", ".join(f"{name} {v}" for name, v in versions.items())))
     return [(heading, sentence) for heading, sentence in pairs if sentence is not None]
 
 

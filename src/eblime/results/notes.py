@@ -159,7 +159,7 @@ def notes(explanation: Explanation) -> list[str]:
 def _source_notes(explanation: Explanation) -> list[str]:
     """Notes about a prompt: all sources together, a cut answer, and sources that are copies."""
     scene: Any = explanation.scene
-    found = ["The answer ended at the model's limit of tokens."] if scene.cut else []
+    found = []
     if (gain := explanation.grounded) is not None:
         factor = f", a factor of exp({gain:.2g}) = {np.exp(min(gain, 700)):.2g}"
         whole, score = explanation.prediction, printable(scene.score)
