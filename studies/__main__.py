@@ -35,6 +35,8 @@ STUDIES = {
             "prompts",
             "prompts-live",
             "quadrature",
+            "row-background",
+            "row-coverage",
             "row-shapley",
             "signals",
             "stopping",

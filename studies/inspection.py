@@ -318,11 +318,17 @@ def draw_pictures(seed: int) -> None:
 
 
 def fill_page() -> None:
-    """Write the tables of the page between its markers, from the stored rows."""
+    """Write the tables of the page, from the stored rows."""
+    parts = {part: pd.read_csv(RESULTS / f"inspection-{part}.csv") for part in SUMMARIES}
+    fill_tables({part: SUMMARIES[part](rows) for part, rows in parts.items()})
+
+
+def fill_tables(tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write tables of the page between its markers."""
     page = DOCS / "how-to" / "inspection.md"
     text = page.read_text(encoding="utf8")
-    for part, summary in SUMMARIES.items():
-        table = frame_table(summary(pd.read_csv(RESULTS / f"inspection-{part}.csv")), "{:.2f}")
+    for part, frame in tables.items():
+        table = frame_table(frame, "{:.2f}")
         start, end = f"<!-- {part} -->\n", "<!-- end -->"
         before, _, rest = text.partition(start)
         text = f"{before}{start}\n{table}\n\n{end}{rest.partition(end)[2]}"

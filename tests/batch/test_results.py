@@ -293,25 +293,26 @@ def test_comparisons_that_do_not_fit_are_refused(run):
 def test_summaries_read_every_part_once(run, other, monkeypatch):
     """And fit all features in one call; a comparison reads the numbers of the inputs first."""
     reads, fits = [], []
-    read_table, overall_each = results_module.read_table, results_module.overall_each
+    folder, overall_each = results_module.run_folder, results_module.overall_each
+    read_table = folder.read_table
 
-    def read(folder, run, name, *rest):
+    def read(home, run, name, *rest):
         reads.append(name)
-        return read_table(folder, run, name, *rest)
+        return read_table(home, run, name, *rest)
 
     def fit(rng, samples):
         fits.append(len(samples))
         return overall_each(rng, samples)
 
-    monkeypatch.setattr(results_module, "read_table", read)
+    monkeypatch.setattr(folder, "read_table", read)
     monkeypatch.setattr(results_module, "overall_each", fit)
-    parts = len(results_module.part_files(run.location))
+    parts = len(folder.part_files(run.location))
     run.summary()
     assert (len(reads), len(fits)) == (parts, 1)
     reads.clear()
     fits.clear()
     run.compare(other)
-    both = parts + len(results_module.part_files(other.location))
+    both = parts + len(folder.part_files(other.location))
     assert (len(reads), len(fits)) == (2 * both, 2)
 
 

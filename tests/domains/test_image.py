@@ -313,7 +313,12 @@ REFUSED = [
         r"shape \(60, 80\); got \(6, 8\)",
     ),
     (photo(), {"segmentation": np.zeros((60, 80))}, TypeError, r"whole numbers; got dtype float64"),
-    (photo(), {"hide": "black"}, ValueError, r"`hide` must be one of 'mean', 'blur'; got 'black'"),
+    (
+        photo(),
+        {"hide": "black"},
+        ValueError,
+        r"`hide` must be one of 'auto', 'mean', 'blur'; got 'black'",
+    ),
     (photo(), {"hide": (1, 2)}, ValueError, r"one for each of the 3 channels"),
     (photo(), {"hide": 300}, ValueError, r"between 0 and 255 for the image of uint8; got 300"),
     (
@@ -330,7 +335,7 @@ REFUSED = [
     ),
     (photo(), {"hide": (0.49, 0.45, 0.41)}, ValueError, r"0 to 255; got 0.41 to 0.49"),
     (photo(), {"hide": lambda x: x / 255}, ValueError, r"0 to 255; got 0 to 1\. Multiply"),
-    (photo(), {"hide": None}, TypeError, r"`hide` must be 'mean', 'blur', a number"),
+    (photo(), {"hide": None}, TypeError, r"`hide` must be 'auto', 'mean', 'blur', a number"),
     (photo() / 255, {"hide": np.nan}, ValueError, r"must be finite"),
     (np.zeros((30, 40, 35)), {}, ValueError, r"channel axis of the image of shape .* is not clear"),
 ]
@@ -699,6 +704,26 @@ def test_dicom_files_that_are_not_one_image_are_refused(tmp_path):
 
     assert_array_equal(scan.values, frames)
     assert (list(scan.spacing), scan.unit) == ([2.0, 0.5, 1.0], "mm")
+
+
+@pytest.mark.parametrize("colours", [1, 3])
+@pytest.mark.parametrize("grey", [True, False])
+def test_grey_images_are_blurred_and_others_get_their_mean(grey, colours):
+    """By default, in any layout; the provenance has the one that was used."""
+    image = photo() if not grey else photo()[..., :1].repeat(3, axis=2)
+    image = image[..., 0] if colours == 1 else image
+    score = lambda batch: batch.mean(axis=tuple(range(1, batch.ndim)))  # noqa: E731
+    used = "blur" if grey or colours == 1 else "mean"
+    plain, chosen = (
+        eblime.ImageExplainer(score, segmentation="grid", n_masks=60, **hide).explain(image)
+        for hide in ({}, {"hide": used})
+    )
+
+    assert plain.provenance["input"]["hide"] == used
+    assert_array_equal(plain.scene.hidden, chosen.scene.hidden)
+    first = np.moveaxis(image, -1, 0) if colours == 3 else image[None]
+    moved = eblime.ImageExplainer(score, segmentation="grid", n_masks=60, channels="first")
+    assert moved.explain(first).provenance["input"]["hide"] == used
 
 
 def test_adapters_declare_whether_they_scale():

@@ -699,6 +699,65 @@ def test_some_rows_are_kept_of_a_large_background(rng, given, kept):
     assert np.abs(hidden - background.sum(axis=1).mean()) < 5 * 2 / np.sqrt(kept)
 
 
+@pytest.mark.parametrize("method", ["eblime", eblime.Quadrature(index="shapley")])
+def test_model_calls_of_a_large_background(rng, method):
+    """Of any background, the rows that are kept for each mask but the row itself, which is one."""
+    model, background = Sum(), rng.normal(size=(200_000, 8))
+    explainer = eblime.TabularExplainer(model, background, n_masks=40, method=method)
+    e = explainer.explain(background[0])
+    masks = np.unique(e.masks, axis=0)
+    one = 1 + 100 * int((~masks.all(axis=1)).sum())
+
+    assert model.rows == e.provenance["model_calls"] == one
+    assert 38 * 100 < one <= 1 + 42 * 100
+    explainer.explain_many(background[:20], progress=False)
+    assert abs(model.rows - 21 * one) <= 21 * 200  # the ends are among the masks of some
+
+
+def kept_rows(table, most):
+    """The rows of a table that an explainer keeps."""
+    explainer = eblime.TabularExplainer(lambda rows: np.zeros(len(rows)), table, rows_per_mask=most)
+    row = table.iloc[0] if isinstance(table, pd.DataFrame) else table[0]
+    return explainer.subject(row).scene.table.native[:-1]
+
+
+def test_rows_of_each_kind_are_kept(rng):
+    """As many of each as there are in the background: of numbers, and of categories."""
+    counts = [500, 300, 150, 50]
+    kind = rng.permutation(np.repeat(np.arange(4), counts))
+    numbers = np.array([[0, 0], [9, 0], [0, 9], [9, 9]])[kind] + rng.normal(size=(1000, 2))
+    words = pd.DataFrame({"a": np.array(list("kkll"))[kind], "b": np.array(list("xyxy"))[kind]})
+    found = kept_rows(numbers, 100)
+    nearest = 2 * (found[:, 1] > 4.5) + (found[:, 0] > 4.5)
+
+    assert_allclose(np.bincount(nearest, minlength=4), np.array(counts) / 10, atol=1)
+    for (a, b), n in kept_rows(words, 40).value_counts().items():
+        expected = counts[2 * (a == "l") + (b == "y")] / 25
+        assert abs(n - expected) <= 1
+
+
+def test_kept_rows_have_the_mean_of_all(rng):
+    """Nearer than rows drawn at random: the mean squared distance is below a half of theirs."""
+    errors = []
+    for _ in range(20):
+        table = rng.normal(size=(700, 4)) @ rng.normal(size=(4, 4))
+        found = kept_rows(table, 50)
+        assert len(np.unique(found, axis=0)) == 50
+        errors.append(np.mean((found.mean(axis=0) - table.mean(axis=0)) ** 2 / table.var(axis=0)))
+
+    assert np.mean(errors) < 0.5 * (1 - 50 / 700) / 50
+
+
+def test_a_constant_column_changes_no_kept_row(rng):
+    """Nor does a missing value here and there stop the choice."""
+    table = rng.normal(size=(300, 3))
+    table[:5, 1] = np.nan
+    with pytest.warns(UserWarning, match="same in all rows"):
+        wide = kept_rows(np.insert(table, 1, 7.0, axis=1), 20)
+
+    assert_array_equal(np.delete(wide, 1, axis=1), kept_rows(table, 20))
+
+
 def test_rare_categories_are_known_though_not_kept():
     """Values are checked against the whole background, and whole numbers read as its digits."""
     codes = pd.Series(np.repeat(["10", "20"], 500))

@@ -147,7 +147,7 @@ def test_bad_volumes_are_refused(volume, change, message):
         ({"segmentation": ("blocks", {"m": 2})}, "must be those of 'blocks', 'n'"),
         ({"segmentation": ("blocks", {"n": 0})}, "`n` must be"),
         ({"hide": "median"}, "`hide` must be"),
-        ({"hide": True}, "`hide` must be 'mean', 'blur', a number, .* function; got True"),
+        ({"hide": True}, "`hide` must be 'auto', 'mean', 'blur', a number, .* function; got True"),
         ({"unit": 3}, "`unit` must be a string; got int"),
         ({"channels": 0}, "`channels` must be"),
     ],

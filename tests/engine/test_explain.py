@@ -199,6 +199,19 @@ def test_no_more_masks_are_asked_than_there_are():
     assert not model.asked
 
 
+@pytest.mark.parametrize("method", ["eblime", "quadrature"])  # the second adds both ends
+def test_more_orthogonal_masks_are_those_of_a_larger_design(method):
+    """The array goes on, so that balance and accuracy are those of asking all at once."""
+    words = " ".join(f"w{k}" for k in range(20))
+    model = lambda texts: [len(t) for t in texts]  # noqa: E731
+    first = eblime.TextExplainer(model, method=method, n_masks=64).explain(words, rng=3)
+    e, whole = first.more(32).more(32), eblime.TextExplainer(model, method=method, n_masks=128)
+    rows, expected = ({*map(bytes, f.masks.astype("u1"))} for f in (e, whole.explain(words, rng=3)))
+
+    assert rows == expected
+    assert len(rows) == len(e.masks)
+
+
 @pytest.mark.parametrize(("design", "ends"), [("bernoulli", [1]), ("leverage", [1, 0])])
 def test_more_masks_do_not_repeat_the_input(design, ends):
     """Nor everything hidden, where a design begins with both."""

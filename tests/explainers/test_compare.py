@@ -614,7 +614,7 @@ def test_bad_choices_are_refused_before_any_model_call():
     model = Counter(pixels_score)
     for settings, message in (
         ({"hide": []}, "`hide` must not be an empty list"),
-        ({"hide": [0.0, "men"]}, "`hide` must be one of 'mean', 'blur'"),
+        ({"hide": [0.0, "men"]}, "`hide` must be one of 'auto', 'mean', 'blur'"),
         ({"hide": [0.0, 0.0]}, "must differ; '0.0' is there twice"),
         ({"hide": [0.0, (1, 2, 3)]}, "one for each of the 1 channels"),
         ({"hiding": ["mean"]}, "unexpected keyword argument .hiding."),

@@ -120,7 +120,7 @@ def test_the_command_line_explains_files_and_folders(tmp_path, monkeypatch, caps
     assert two[0] == 0, two[2]
     assert {p.stem for p in (tmp_path / "two").iterdir()} == {"a", "b"}
     assert bad[0] != 0
-    assert "--spacing must be numbers" in bad[2]
+    assert "must be numbers such as 0.5,1,1" in bad[2]
     assert "--spacing must be three numbers" in short[2]
     pytest.importorskip("pyarrow")
     batch = run_command(capsys, "batch", "volume", "scans", *words, "--out", "run", "--workers", 1)

@@ -297,9 +297,9 @@ def test_all_masks_leave_nothing_to_hold_out(rng):
 def test_is_computed_when_read_and_kept(rng, monkeypatch):
     """`fit` does not compute it; reading it twice computes it once."""
     calls = []
-    fast = eblime.methods.common.leave_one_out
+    fast = eblime.methods.common.quality.leave_one_out
     monkeypatch.setattr(
-        eblime.methods.common,
+        eblime.methods.common.quality,
         "leave_one_out",
         lambda *args, **named: calls.append(1) or fast(*args, **named),
     )

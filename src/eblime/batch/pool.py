@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eblime._digest import digest_of
 from eblime._threads import few_threads
-from eblime.batch.folder import (
-    Rows,
-    part_files,
-    part_numbers,
-    read_manifest,
-    refuse_difference,
-    refuse_links,
-    remove_run,
-    rows_of_input,
-    write_manifest,
-    write_part,
-)
+from eblime.batch import folder as run_folder
 from eblime.methods.eblime import EBLIME
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
@@ -59,19 +48,19 @@ def pool(run: Run) -> Run:
     with few_threads(0):  # more threads may add numbers in another order
         methods = dict(zip(keys, method.pool(asked(), len(names)), strict=True))
     settings = {**run.settings, "pooled": len(names)}
-    refuse_links(folder)
+    run_folder.refuse_links(folder)
     with folder.lock():
-        if part_files(folder):  # of an earlier call
-            before = {**read_manifest(folder)["settings"], "pooled": len(names)}
-            refuse_difference(folder, before, settings)
-            remove_run(folder)
+        if run_folder.part_files(folder):  # of an earlier call
+            before = {**run_folder.read_manifest(folder)["settings"], "pooled": len(names)}
+            run_folder.refuse_difference(folder, before, settings)
+            run_folder.remove_run(folder)
         identity = digest_of(settings)[:16]
-        write_manifest(folder, identity, settings)
+        run_folder.write_manifest(folder, identity, settings)
         failures: list[dict[str, Any]] = run.failures().to_dict("records")  # type: ignore[assignment]
         failed = {row["input"]: row for row in failures}
-        for part in part_files(run.location):
-            rows: Rows = []
-            for number in part_numbers(settings, part):
+        for part in run_folder.part_files(run.location):
+            rows: run_folder.Rows = []
+            for number in run_folder.part_numbers(settings, part):
                 if number in failed:
                     rows.append(failed[number])
                     continue
@@ -80,8 +69,8 @@ def pool(run: Run) -> Run:
                     file = folder / f"explanations/{number}-{found.target}.eblime"
                     file.write(pack(found))
                 with few_threads(0):
-                    rows += rows_of_input(number, names[number], own, settings["prob"])
-            write_part(folder, identity, part, rows)
+                    rows += run_folder.rows_of_input(number, names[number], own, settings["prob"])
+            run_folder.write_part(folder, identity, part, rows)
     return replace(run, location=folder)
 
 

@@ -18,17 +18,7 @@ from eblime._checks import check_level
 from eblime._text import name_outputs
 from eblime._types import IntArray
 from eblime._warn import warn_user
-from eblime.batch.folder import (
-    COLUMNS,
-    DETAILS,
-    Settings,
-    map_parts,
-    part_files,
-    part_numbers,
-    read_manifest,
-    read_table,
-    refuse_links,
-)
+from eblime.batch import folder as run_folder
 from eblime.batch.location import Location, TemporaryFolder, arrow
 from eblime.core.fit_quality import ROUNDING
 from eblime.core.overall import Overall, overall_each, overall_interval, pool_fits
@@ -66,11 +56,11 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     0
     """
     location = Location.of(path)
-    settings = read_manifest(location)["settings"]
-    done, count = part_files(location), -(-settings["count"] // settings["part_size"])
+    settings = run_folder.read_manifest(location)["settings"]
+    done, count = run_folder.part_files(location), -(-settings["count"] // settings["part_size"])
     missing = count - len(done)
     if missing:  # not listed, as a manifest may claim any number of parts
-        found = sum(len(part_numbers(settings, part)) for part in done)
+        found = sum(len(run_folder.part_numbers(settings, part)) for part in done)
         warn_user(
             f"{location} has {found} of {settings['count']} inputs: {missing} of {count} parts are "
             "missing. Call `eblime.explain_many`, or `eblime batch --resume`, again to finish it."
@@ -106,9 +96,9 @@ class Run:
         return self.location.local_path or str(self.location)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> run_folder.Settings:
         """The settings of the run."""
-        settings: Settings = read_manifest(self.location)["settings"]
+        settings: run_folder.Settings = run_folder.read_manifest(self.location)["settings"]
         return settings
 
     @property
@@ -128,17 +118,19 @@ class Run:
 
         for _ in self._tables([]):
             pass
-        schema, (system, path) = arrow()[0].schema(COLUMNS), self.location.open()
-        paths = [f"{path}/{name}" for name in part_files(self.location).values()]
+        schema, (system, path) = arrow()[0].schema(run_folder.COLUMNS), self.location.open()
+        paths = [f"{path}/{name}" for name in run_folder.part_files(self.location).values()]
         return dataset.dataset(paths, schema=schema, format="parquet", filesystem=system)
 
     def _tables(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        files = part_files(self.location).values()
+        files = run_folder.part_files(self.location).values()
         if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
-        run = read_manifest(self.location)["run"]
+        run = run_folder.read_manifest(self.location)["run"]
         wanted = None if columns is None else [*columns, "error"]
-        return map_parts(lambda name: read_table(self.location, run, name, wanted), files)
+        return run_folder.map_parts(
+            lambda name: run_folder.read_table(self.location, run, name, wanted), files
+        )
 
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
@@ -157,7 +149,9 @@ class Run:
         rows = _explained(self._tables(wanted)).sort_values(order, ignore_index=True)
         if columns is not None:
             return rows[list(columns)]
-        return rows.drop(columns=[c for c in ("question", *DETAILS) if rows[c].isna().all()])
+        return rows.drop(
+            columns=[c for c in ("question", *run_folder.DETAILS) if rows[c].isna().all()]
+        )
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """The rows of `frame`, one part at a time; all rows of an input are in the same part.
@@ -187,7 +181,7 @@ class Run:
                 f"{self.location} has no explanation of input {number}; keep=True saves them."
             )
         file = self.location / f"explanations/{name}"
-        refuse_links(self.location, [f"explanations/{name}"])
+        run_folder.refuse_links(self.location, [f"explanations/{name}"])
         found, seed = unpack(file.read(), file), self.settings["seed"]
         spawned = f"SeedSequence({seed}, spawn_key=({number},))"  # no other input has it
         if (found.provenance.get("seed"), f"{number}-{found.target}.eblime") != (spawned, name):
@@ -386,23 +380,16 @@ def _estimates(rows: pd.DataFrame) -> pd.DataFrame:
         estimate=rows["estimate"].where(known, rows["mean"]).astype(float),
         se=rows["se"].where(known, rows["sd"].fillna(0.0)).astype(float),
     )
-    table["se"] = np.maximum(table["se"], _rounding(rows, table["estimate"]))
+    # At least the error of rounding: else the estimate 1e-17 of a feature that the model does not
+    # use would count as different from zero, where all masks were asked.
+    outputs = table["estimate"].abs().groupby([rows["input"], rows["target"]], sort=False)
+    least = np.maximum(_SINGLE * outputs.transform("max"), ROUNDING * rows["prediction"].abs())
+    table["se"] = np.maximum(table["se"], least)
     table = table[np.isfinite(table["estimate"]) & np.isfinite(table["se"])]
     table = table[table["group"].notna()]
     same = table.groupby(["group", "feature", "input"], sort=False)["se"]
     weighted: pd.DataFrame = table.assign(weight=1.0 / same.transform("size"), turn=same.cumcount())
     return weighted
-
-
-def _rounding(rows: Any, estimate: Any) -> Any:
-    """The least standard error of every row: that of rounding, even if all masks were used.
-
-    It is relative to the largest estimate for the same output. Without it the estimate 1e-17 of a
-    feature that the model does not use would count as different from zero.
-    """
-    same = [rows["input"], rows["target"]]
-    largest = estimate.abs().groupby(same, sort=False).transform("max")
-    return np.maximum(_SINGLE * largest, ROUNDING * rows["prediction"].abs())
 
 
 def _fit_features(rng: np.random.Generator, rows: Any) -> Found:

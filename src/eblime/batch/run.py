@@ -15,18 +15,7 @@ import numpy as np
 from eblime._checks import check_count, check_level, check_number
 from eblime._digest import digest_of
 from eblime._progress import Progress, check_progress, progress_reporter
-from eblime.batch.folder import (
-    check_settings,
-    done_parts,
-    part_files,
-    part_numbers,
-    read_manifest,
-    refuse_links,
-    remove_leftovers,
-    remove_run,
-    write_manifest,
-    write_part,
-)
+from eblime.batch import folder as run_folder
 from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location, TemporaryFolder, arrow
 from eblime.batch.results import Run
@@ -180,24 +169,27 @@ def explain_many(
         out = temporary.path
     folder = Location.of(out)
     given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
-    refuse_links(folder)
+    run_folder.refuse_links(folder)
     with folder.lock():
-        remove_leftovers(folder)
+        run_folder.remove_leftovers(folder)
         if overwrite:
-            refuse_links(folder / "pooled")
+            run_folder.refuse_links(folder / "pooled")
             for place in (folder, folder / "pooled"):
-                remove_run(place)
+                run_folder.remove_run(place)
         stored = store_inputs(given, folder) if isinstance(given, Iterator) else given
-        begun = read_manifest(folder) if part_files(folder) else None
+        begun = run_folder.read_manifest(folder) if run_folder.part_files(folder) else None
         size = begun["settings"]["part_size"] if begun else _part_size(stored)
         settings |= {"count": len(stored), "inputs": stored.fingerprint}
         settings["part_size"] = int(part_size or size)
         run, done = digest_of(settings)[:16], {}
         if begun:
-            run, settings = begun["run"], check_settings(folder, begun, settings, new_inputs=retry)
-            done = done_parts(folder, run, retry=retry)
+            run, settings = (
+                begun["run"],
+                run_folder.check_settings(folder, begun, settings, new_inputs=retry),
+            )
+            done = run_folder.done_parts(folder, run, retry=retry)
         else:
-            write_manifest(folder, run, settings)
+            run_folder.write_manifest(folder, run, settings)
         job = Job(
             explainer=explainer,
             inputs=stored,
@@ -227,7 +219,7 @@ def _finish(
     count, size = job.settings["count"], job.settings["part_size"]
     with progress_reporter(progress, count, unit="input") as show:
         failed = sum(done.values())
-        finished = sum(len(part_numbers(job.settings, part)) for part in done)
+        finished = sum(len(run_folder.part_numbers(job.settings, part)) for part in done)
         todo = [part for part in range(-(-count // size)) if part not in done]
 
         def report() -> None:
@@ -244,13 +236,13 @@ def _finish(
             with closing(do_parts(job, todo, workers)) as results:
                 for part, rows, about in results:
                     if not (job.resumed or finished):
-                        write_manifest(job.folder, job.run, {**job.settings, **about})
-                    write_part(job.folder, job.run, part, rows)
-                    finished += len(part_numbers(job.settings, part))
+                        run_folder.write_manifest(job.folder, job.run, {**job.settings, **about})
+                    run_folder.write_part(job.folder, job.run, part, rows)
+                    finished += len(run_folder.part_numbers(job.settings, part))
                     failed += sum("error" in row for row in rows)
                     report()
         finally:  # a worker that was killed may have left a temporary file
-            remove_leftovers(job.folder)
+            run_folder.remove_leftovers(job.folder)
     return Run(location=job.folder)
 
 

@@ -20,16 +20,7 @@ from eblime._digest import UnknownContentError, digest_of
 from eblime._repr import short_repr
 from eblime._threads import available_cores, few_threads
 from eblime._types import FloatArray
-from eblime.batch.folder import (
-    Rows,
-    Settings,
-    map_ahead,
-    part_files,
-    part_numbers,
-    read_table,
-    refuse_difference,
-    rows_of_input,
-)
+from eblime.batch import folder as run_folder
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location, Waiting, arrow
 from eblime.engine.cache import model_name
@@ -44,12 +35,12 @@ from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 from eblime.scores import scores_of
 
-Done = tuple[int, Rows, Settings]  # a part, its rows, and `Worker.about`
+Done = tuple[int, run_folder.Rows, run_folder.Settings]  # a part, its rows, and `Worker.about`
 Result = Mapping[int, Explanation] | Exception
 T = TypeVar("T")
 # the model is compared by its name and by what it returns; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
-_FITTED = 16  # inputs that are fitted together
+_FITTED = 16  # inputs that are fitted together, at least: so many are fitted fastest
 _ASKED = 9  # inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
 _DIGITS = 1e-6  # of a prediction: the last digits of single precision
@@ -65,7 +56,7 @@ class Job:
 
     explainer: Any  # or a function that creates it
     inputs: Inputs
-    settings: Settings
+    settings: run_folder.Settings
     folder: Location
     run: str  # the id of the run
     resumed: bool  # some parts are finished, perhaps by another model
@@ -79,7 +70,7 @@ class Worker:
 
     job: Job
     explainer: BaseExplainer
-    about: Settings  # `explainer`, its settings, and `model`, the name of its model
+    about: run_folder.Settings  # `explainer`, its settings, and `model`, the name of its model
     loop: LoopSettings  # with batch sizes that do not depend on the machine
     kept: int  # inputs whose whole explanations are saved unless the run says otherwise
 
@@ -106,7 +97,9 @@ class Worker:
             kept = _KEPT if domain.picture in ("intervals", "means") else _KEPT_VIEWS
         worker = cls(job=job, explainer=explainer, about=about, loop=loop, kept=kept)
         if job.resumed:
-            refuse_difference(job.folder, {name: job.settings[name] for name in about}, about)
+            run_folder.refuse_difference(
+                job.folder, {name: job.settings[name] for name in about}, about
+            )
             _compare_model(worker)
         return worker
 
@@ -116,25 +109,25 @@ class Worker:
         Threads keep a GPU busy: they read inputs ahead of it and fit behind it, and it goes on with
         the next part while one is finished.
         """
-        settings, rows = self.job.settings, dict[int, Rows]()
+        settings, rows = self.job.settings, dict[int, run_folder.Rows]()
         asked_first = scores_of(settings["targets"], self.explainer.labels)
         busy = on_gpu(self.explainer) and not asked_first
         ahead = max(2, min(8, available_cores() - 1)) if busy else 0
         with ThreadPoolExecutor(ahead) if ahead else nullcontext() as pool:
             for span in [parts] if ahead else [[part] for part in parts]:
-                numbers = [n for part in span for n in part_numbers(settings, part)]
+                numbers = [n for part in span for n in run_folder.part_numbers(settings, part)]
                 for number, some in self.explain_inputs(numbers, pool, ahead):
                     rows[number] = some
                     part = number // settings["part_size"]
-                    whole = part_numbers(settings, part)
+                    whole = run_folder.part_numbers(settings, part)
                     if len(rows) >= len(whole) and rows.keys() >= {*whole}:
                         yield part, [row for n in whole for row in rows.pop(n)], self.about
 
-    def rows(self, number: int, found: Result) -> Rows:
+    def rows(self, number: int, found: Result) -> run_folder.Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
         name, prob = self.job.inputs.name(number), self.job.settings["prob"]
         if isinstance(found, Exception):
-            return rows_of_input(number, name, found, prob)
+            return run_folder.rows_of_input(number, name, found, prob)
         keep = self.job.settings["keep"]
         for target, explanation in found.items():
             file = self.job.folder / f"explanations/{number}-{target}.eblime"
@@ -145,15 +138,15 @@ class Worker:
                 if keep or number < _KEPT or number * len(packed) < _KEPT_BYTES:
                     file.write(packed)
         with few_threads(0):  # more threads may add numbers in another order
-            return rows_of_input(number, name, found.values(), prob)
+            return run_folder.rows_of_input(number, name, found.values(), prob)
 
     def explain_inputs(
         self, numbers: Sequence[int], pool: Executor | None = None, ahead: int = 0
-    ) -> Iterator[tuple[int, Rows]]:
+    ) -> Iterator[tuple[int, run_folder.Rows]]:
         """Numbers and rows of inputs, as they end."""
         number_of: dict[Session, int] = {}
-        unread: list[tuple[int, Rows]] = []
-        mapped: Any = partial(map_ahead, pool, ahead) if pool else map
+        unread: list[tuple[int, run_folder.Rows]] = []
+        mapped: Any = partial(run_folder.map_ahead, pool, ahead) if pool else map
 
         def sessions() -> Iterator[Session]:
             begun = mapped(partial(_attempt, self.begin), numbers)
@@ -164,14 +157,14 @@ class Worker:
                 else:
                     unread.append((number, self.rows(number, session)))
 
-        def conclude(ended: Sequence[Session]) -> list[tuple[int, Rows]]:
+        def conclude(ended: Sequence[Session]) -> list[tuple[int, run_folder.Rows]]:
             fit_together(ended)
             results = [(number_of.pop(each), _attempt(explanations, each)) for each in ended]
             return [(number, self.rows(number, found)) for number, found in results]
 
         together = ahead or group_size(self.loop)
-        ends = drive(sessions(), together=together, pool=pool, keep_errors=True)
-        ends = ends if pool else _gather(ends)
+        least = 1 if pool else _FITTED
+        ends = drive(sessions(), together=together, pool=pool, keep_errors=True, least=least)
         for found in chain(mapped(conclude, ends), [[]]):
             yield from found
             while unread:
@@ -188,17 +181,6 @@ class Worker:
         return Session.begin(settings, subject, targets, seed)
 
 
-def _gather(ends: Iterator[list[Session]]) -> Iterator[list[Session]]:
-    """Sessions that have ended, as many at once as are fitted fastest."""
-    waiting: list[Session] = []
-    for ended in ends:
-        waiting += ended
-        if len(waiting) >= _FITTED:
-            yield waiting
-            waiting = []
-    yield waiting
-
-
 def _compare_model(worker: Worker) -> None:
     """Refuse a model that differs from the one of the first and last part.
 
@@ -208,10 +190,10 @@ def _compare_model(worker: Worker) -> None:
     """
     calls = replace(worker.loop.calls, cache=None)
     job, worker = worker.job, replace(worker, loop=replace(worker.loop, calls=calls))
-    files = [*part_files(job.folder).values()]
+    files = [*run_folder.part_files(job.folder).values()]
     answers, certain = [], None not in (job.settings["model"], worker.about["model"])
     for name in dict.fromkeys([*files[:1], *files[-1:]]):
-        table = read_table(job.folder, job.run, name).to_pandas(use_threads=False)
+        table = run_folder.read_table(job.folder, job.run, name).to_pandas(use_threads=False)
         good = table[table["error"].isna()]
         first = good[good["input"] == good["input"].min()]
         size = float((first["mean"].abs() + 0.1 * first["prediction"].abs()).max())
@@ -298,7 +280,7 @@ def on_gpu(explainer: object) -> bool:
     return bool(getattr(model, "on_gpu", False))
 
 
-def about_explainer(explainer: BaseExplainer) -> Settings:
+def about_explainer(explainer: BaseExplainer) -> run_folder.Settings:
     """The settings of an explainer that decide its results, as strings, and its model's name."""
     calls = explainer.loop.calls
     found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}

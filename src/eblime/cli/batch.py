@@ -21,26 +21,8 @@ import click
 from eblime import registry
 from eblime._checks import check_level
 from eblime.batch.location import Location
+from eblime.cli import options
 from eblime.cli.assembly import make_explainer, model_of
-from eblime.cli.options import (
-    ANSWERS,
-    ASKING,
-    MAX_FAILURES,
-    MODEL,
-    OPEN,
-    PARTS,
-    WORKERS,
-    OptionCommand,
-    Values,
-    cache_of,
-    command_of,
-    domain_group,
-    known_names,
-    option_of,
-    own_values,
-    settings_of,
-    used_by,
-)
 from eblime.cli.show import say, show_page
 from eblime.domains.record import Command, Domain, Item, Option
 
@@ -60,7 +42,8 @@ AGAIN = (  # of `batch --resume`: what a manifest must not name alone
     ),
 )
 _POOL = Option("pool", "Fit all inputs again with a prior learnt from them (--keep).", type=bool)
-_EXECUTION = (*WORKERS, MAX_FAILURES, _POOL)  # these change no result of the run itself
+# these change no result of the run itself
+_EXECUTION = (*options.WORKERS, options.MAX_FAILURES, _POOL)
 _INPUTS = Option("inputs", "Where they are.", required=True)
 
 
@@ -77,7 +60,7 @@ class Recipe:
     cache: AnswerCache | None
 
     @classmethod
-    def start(cls, domain: Domain, values: Values, cache: AnswerCache | None) -> Recipe:
+    def start(cls, domain: Domain, values: options.Values, cache: AnswerCache | None) -> Recipe:
         """The recipe of a new run from the values of all options."""
         about: dict[str, Any] = {
             **{option.name: values.get(option.name) for option in _stored_options(domain.name)},
@@ -93,7 +76,7 @@ class Recipe:
         return found
 
     @classmethod
-    def resume(cls, folder: str, values: Values, cache: AnswerCache | None) -> Recipe:
+    def resume(cls, folder: str, values: options.Values, cache: AnswerCache | None) -> Recipe:
         """The recipe of a run that `eblime batch` started, from the options of `batch --resume`.
 
         Files and addresses are used if the user named them again, or trusts the run. A pickle that
@@ -136,7 +119,7 @@ class Recipe:
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
-        domain, command = command_of(self.about["kind"])
+        domain, command = options.command_of(self.about["kind"])
         made = make_explainer(domain, command, self.model(), self.about, self.about["inputs"])
         return made if self.cache is None else replace(made, cache=self.cache)
 
@@ -145,14 +128,14 @@ class Recipe:
         for name, found in self.digests().items():
             if found != self.about["digests"][name]:
                 raise ValueError(f"{self.about[name]} has changed since the run was started.")
-        _, command = command_of(self.about["kind"])
+        _, command = options.command_of(self.about["kind"])
         return model_of(command, self.about, trust_pickle=self.trust_pickle)
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""
-        _, command = command_of(self.about["kind"])
+        _, command = options.command_of(self.about["kind"])
         read = registry.resolve(command.inputs or command.items)
-        found = read(self.about["inputs"], self.model, own_values(command, self.about))
+        found = read(self.about["inputs"], self.model, options.own_values(command, self.about))
         return found if command.inputs is not None else [Item(*item) for item in found]
 
     def resume_command(self, folder: str, *options: str) -> str:
@@ -168,8 +151,8 @@ class Recipe:
 
 def _stored_options(kind: str) -> list[Option]:
     """The options that decide the results of a run."""
-    own = (option for option in command_of(kind)[1].options if option.batch)
-    return [_INPUTS, MODEL, *ASKING, *PARTS, *own]
+    own = (option for option in options.command_of(kind)[1].options if option.batch)
+    return [_INPUTS, options.MODEL, *options.ASKING, *options.PARTS, *own]
 
 
 def _check_stored(about: Any, folder: str) -> None:
@@ -182,7 +165,7 @@ def _check_stored(about: Any, folder: str) -> None:
     for option in _stored_options(about["kind"]):
         given, same = about.get(option.name, "missing"), False
         with suppress(click.UsageError, AttributeError, TypeError):
-            read = option_of(option).type_cast_value(context, given)
+            read = options.option_of(option).type_cast_value(context, given)
             same = option.name in about and json.dumps(read, default=str) == json.dumps(given)
         if not same or (given is None and (option.required or option.default is not None)):
             raise ValueError(f"{folder}/manifest.json is damaged: {option.flag} is {given!r:.80}.")
@@ -209,7 +192,7 @@ def _digest(path: str) -> str | None:
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
     """Start a run. The user typed every name in it, so all of them may be imported."""
     check_level("prob", values["prob"])
-    recipe = Recipe.start(domain, values, cache_of(values))
+    recipe = Recipe.start(domain, values, options.cache_of(values))
     _run(recipe, values["out"], values, overwrite=values["overwrite"])
 
 
@@ -235,21 +218,21 @@ def _batch(**values: Any) -> None:
                 raise ValueError(f"--{early.replace('_', '-')} must come after {name}.")
         return
     if folder is None:
-        raise ValueError(f"eblime batch needs {known_names('domains')}, or --resume RUN.")
-    recipe = Recipe.resume(folder, values, cache_of(values))
+        raise ValueError(f"eblime batch needs {options.known_names('domains')}, or --resume RUN.")
+    recipe = Recipe.resume(folder, values, options.cache_of(values))
     _run(recipe, folder, values, retry=values["retry"])
 
 
-BATCH = domain_group(
+BATCH = options.domain_group(
     "batch",
     _start,
-    [_OUT, _OVERWRITE, *ASKING, *ANSWERS, *PARTS, *_EXECUTION],
+    [_OUT, _OVERWRITE, *options.ASKING, *options.ANSWERS, *options.PARTS, *_EXECUTION],
     "Exit code 3: some inputs failed, the others are explained.",
     callback=_batch,
     help=_batch.__doc__,
     invoke_without_command=True,
     params=[
-        option_of(option)
+        options.option_of(option)
         for option in (
             Option("resume", "Resume this run with its own settings."),
             *AGAIN,
@@ -259,7 +242,7 @@ BATCH = domain_group(
                 type=bool,
             ),
             *_EXECUTION,
-            *ANSWERS,
+            *options.ANSWERS,
             Option("retry", "With --resume: try failed inputs again.", type=bool),
         )
     ],
@@ -272,7 +255,7 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     from eblime.batch.run import explain_many
     from eblime.batch.workers import Workers
 
-    workers, about = Workers(**settings_of(WORKERS, values)), recipe.about
+    workers, about = Workers(**options.settings_of(options.WORKERS, values)), recipe.about
     try:
         run = explain_many(
             recipe,
@@ -330,16 +313,16 @@ def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
 
 
 _PAGES = "How many saved explanations get a page. Default: all; of more than 1000 rows none."
-REPORT = OptionCommand(
+REPORT = options.OptionCommand(
     "report",
     _report,
     {"run": "Folder of the run."},
     [
-        *used_by(
+        *options.used_by(
             "result",
             Option("html", "File of the page. Default: report.html in the run.", type=Path),
             Option("pages", _PAGES, type=int, minimum=0),
         ),
-        OPEN,
+        options.OPEN,
     ],
 )

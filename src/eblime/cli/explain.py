@@ -16,27 +16,7 @@ import click
 from eblime import registry
 from eblime._checks import check_level
 from eblime._files import write_whole
-from eblime.cli.options import (
-    ANSWERS,
-    ASKING,
-    EXPLAIN,
-    Values,
-    cache_of,
-    domain_group,
-    error_line,
-    option_of,
-    own_values,
-    settings_of,
-)
-from eblime.cli.show import (
-    json_line,
-    print_explanation,
-    save_figure,
-    say,
-    show_page,
-    unique,
-    write_all,
-)
+from eblime.cli import options, show
 from eblime.domains.record import Command, Domain, Item
 
 if TYPE_CHECKING:
@@ -58,7 +38,7 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
     given, quiet = values["argument"], values["json"]
     model = cache(partial(model_of, command, values, trust_pickle=values["trust_pickle"]))
     read = registry.resolve(command.items)
-    items = [Item(*item) for item in read(given, model, own_values(command, values))]
+    items = [Item(*item) for item in read(given, model, options.own_values(command, values))]
     explain = _explaining(make_explainer(domain, command, model(), values, given), command, values)
     folder = values["out"]
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +46,7 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
     pages: list[Path] = []
     # no two names of result files are the same, and none overwrites an input
     beside = folder.resolve() in {i.path.resolve().parent for i in items if i.path is not None}
-    stems = unique([f"{item.stem}{'-explained' if beside else ''}" for item in items])
+    stems = show.unique([f"{item.stem}{'-explained' if beside else ''}" for item in items])
     for item, stem in zip(items, stems, strict=True):
         try:
             with redirect_stdout(sys.stderr) if quiet else nullcontext():
@@ -75,18 +55,20 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
             if len(items) == 1:
                 raise
             failed += 1
-            say(f"{item.title}: {error_line(error, ('explain', domain.name))}", error=True)
+            show.say(
+                f"{item.title}: {options.error_line(error, ('explain', domain.name))}", error=True
+            )
             continue
         if len(items) > 1 and not quiet:
-            say(f"\n{item.title}")
+            show.say(f"\n{item.title}")
         pages += _write(found, folder, item.title, stem, values)
     if values["open"] and pages:
-        show_page(pages[0], error=quiet)
+        show.show_page(pages[0], error=quiet)
     if failed:
         raise RuntimeError(f"{failed} of {len(items)} inputs failed; the others are in {folder}.")
 
 
-def _explaining(explainer: Any, command: Command, values: Values) -> partial[Any]:
+def _explaining(explainer: Any, command: Command, values: options.Values) -> partial[Any]:
     """A function from an input to its explanations: by target, or with --compare by method."""
     from eblime.explainers.compare import compare_with
 
@@ -94,7 +76,7 @@ def _explaining(explainer: Any, command: Command, values: Values) -> partial[Any
     if target is not None and targets is not None:
         raise ValueError("--target and --targets cannot be used together; give one of them.")
     limits = {name: values[name] for name in ("until", "max_masks", "max_seconds")}
-    common = {"rng": values["seed"], "cache": cache_of(values)}
+    common = {"rng": values["seed"], "cache": options.cache_of(values)}
     if not values["compare"]:
         wanted = (targets or 1) if target is None else [target]
         return partial(explainer.explain_targets, targets=wanted, **common, **limits)
@@ -112,11 +94,11 @@ def _explaining(explainer: Any, command: Command, values: Values) -> partial[Any
     )
 
 
-def _choices(explainer: Any, command: Command, values: Values) -> dict[str, dict[str, Any]]:
+def _choices(explainer: Any, command: Command, values: options.Values) -> dict[str, dict[str, Any]]:
     """The choices of options in --compare, such as hide=0,blur; the option's own first."""
     known = {
         one.name.replace("_", "-"): one
-        for one in (*ASKING, *command.options)
+        for one in (*options.ASKING, *command.options)
         if (one.setting or one.name) in ("n_masks", "design", "kernel", *explainer.about)
         and not (one.many or one.type is bool)
     }
@@ -134,8 +116,8 @@ def _choices(explainer: Any, command: Command, values: Values) -> dict[str, dict
         for choice in [value] if option.commas else _COMMA.split(value):
             if choice in choices:
                 raise ValueError(f"--compare {text} must differ from the other choices.")
-            typed = option_of(option).type_cast_value(click.get_current_context(), choice)
-            choices[choice] = settings_of([option], {option.name: typed})[setting]
+            typed = options.option_of(option).type_cast_value(click.get_current_context(), choice)
+            choices[choice] = options.settings_of([option], {option.name: typed})[setting]
     return found
 
 
@@ -144,7 +126,7 @@ def _write(
     folder: Path,
     title: str,
     stem: str,
-    values: Values,
+    values: options.Values,
 ) -> list[Path]:
     """Write and print what was found about one input; returns the pages."""
     from eblime.results.comparison import Comparison
@@ -154,13 +136,13 @@ def _write(
     shown = [found[found.methods[0]]] if isinstance(found, Comparison) else [*found.values()]
     for explanation, name in zip(shown, _target_names(stem, shown), strict=True):
         heading = f"{title}: why {explanation.label!r}?"
-        written = write_all(explanation, folder, name, title=heading, prob=prob, top=top)
+        written = show.write_all(explanation, folder, name, title=heading, prob=prob, top=top)
         pages.append(written[-1])
         if values["json"]:
-            say(json_line(explanation, prob, top))
+            show.say(show.json_line(explanation, prob, top))
             continue
-        print_explanation(explanation, prob=prob, top=top)
-        say("Wrote " + ", ".join(map(str, written)) + ".")
+        show.print_explanation(explanation, prob=prob, top=top)
+        show.say("Wrote " + ", ".join(map(str, written)) + ".")
     if isinstance(found, Comparison):
         pages += _write_comparison(found, folder / stem, values)
     return pages
@@ -171,12 +153,12 @@ def _target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
     if len(explanations) == 1:
         return [name]
     labels = [re.sub(r"\W+", "-", entry.label).strip("-")[:40] for entry in explanations]
-    return unique(
+    return show.unique(
         [f"{name}-{label or e.target}" for label, e in zip(labels, explanations, strict=True)]
     )
 
 
-def _write_comparison(found: Comparison, base: Path, values: Values) -> list[Path]:
+def _write_comparison(found: Comparison, base: Path, values: options.Values) -> list[Path]:
     """Write how methods differ, or how much choices matter, and print it; returns the pages."""
     from eblime._text import csv_text
 
@@ -192,21 +174,21 @@ def _write_comparison(found: Comparison, base: Path, values: Values) -> list[Pat
         for ending in (".csv", ".png", ".json", ".html")
     )
     write_whole(table.resolve(), csv_text(frame).encode())
-    save_figure(figure, picture, dpi=110)
+    show.save_figure(figure, picture, dpi=110)
     write_whole(numbers.resolve(), f"{text}\n".encode())
     found.to_html(page)
     if values["json"]:
-        say(json.dumps(json.loads(text), allow_nan=False))
+        show.say(json.dumps(json.loads(text), allow_nan=False))
     else:
         notes = [f"Note: {note}" for note in found.notes(top, prob)]
-        say("\n".join([shown, *notes, f"Wrote {table}, {picture}, {numbers}, {page}."]))
+        show.say("\n".join([shown, *notes, f"Wrote {table}, {picture}, {numbers}, {page}."]))
     return [page]
 
 
-GROUP = domain_group(
+GROUP = options.domain_group(
     "explain",
     _explain,
-    [*ASKING, *ANSWERS, *EXPLAIN],
+    [*options.ASKING, *options.ANSWERS, *options.EXPLAIN],
     "Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out; with --targets, "
     "NAME-LABEL.eblime and so on for each output.",
     help="""Explain a prediction: of an image, a row, a text, a signal.

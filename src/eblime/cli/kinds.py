@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 LoadModel = Callable[[], Any]
 Size = tuple[int, int, int]  # height, width, channels
+_FITS = ("pad", "crop", "stretch")
 _LOOKED_AT = 1000  # photos of a run whose shapes are read before it starts, at most
 
 
@@ -169,12 +170,7 @@ def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str
 
 OF_GRAPHS = used_by(
     "model",
-    Option(
-        "activation",
-        "Of an ONNX graph; auto: a softmax, if its outputs are not probabilities already.",
-        default="auto",
-        choices=ACTIVATIONS,
-    ),
+    Option("activation", "Of an ONNX graph's outputs.", default="auto", choices=ACTIVATIONS),
     Option("output_name", "Which output of an ONNX graph to use.", setting="output"),
 )
 IMAGE = Command(
@@ -189,22 +185,16 @@ IMAGE = Command(
     options=[
         *cut_options(
             "slic, quickshift, felzenszwalb or grid; with parameters slic:n_segments=100.",
-            "What a hidden superpixel shows: mean, blur, a grey value or a colour, #808080.",
+            "What a hidden superpixel shows: mean, blur, a grey value or a colour, #808080; auto:"
+            " blur for grey photos, else mean.",
+            hide="auto",
         ),
-        Option("size", "Scale photos to this size.", type=int, minimum=1, used_by="inputs"),
-        Option(
-            "fit",
-            "How to scale: pad (with black borders), crop (to the middle) or stretch.",
-            default="pad",
-            choices=("pad", "crop", "stretch"),
-            used_by="inputs",
-        ),
-        Option("bits", "How many bits pixels use, such as 12 of 16.", type=int, used_by="inputs"),
-        Option(
-            "window",
-            "Two numbers of pixels that become black and white: 200,3800.",
-            used_by="inputs",
-            commas=True,
+        *used_by(
+            "inputs",
+            Option("size", "Scale photos to this size.", type=int, minimum=1),
+            Option("fit", "How: with black borders, or cropped.", default="pad", choices=_FITS),
+            Option("bits", "How many bits pixels use, such as 12 of 16.", type=int),
+            Option("window", "Pixels that become black and white: 200,3800.", commas=True),
         ),
         Option(
             "normalise",
@@ -472,12 +462,12 @@ SIGNAL = Command(
 )
 
 
-def parse_numbers(text: str, name: str = "window") -> tuple[float, ...]:
+def parse_numbers(text: str) -> tuple[float, ...]:
     """`0.5,1,1` as numbers."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
-        raise ValueError(f"--{name} must be numbers such as 0.5,1,1; got {text!r}.") from error
+        raise ValueError(f"{text!r} must be numbers such as 0.5,1,1.") from error
 
 
 VOLUME = Command(
@@ -496,12 +486,7 @@ VOLUME = Command(
             "slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) or slic:n_segments=100.",
             "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
         ),
-        Option(
-            "spacing",
-            "Size of a voxel: 0.5,1,1.",
-            parse=partial(parse_numbers, name="spacing"),
-            commas=True,
-        ),
+        Option("spacing", "Size of a voxel: 0.5,1,1.", parse=parse_numbers, commas=True),
         Option("unit", "Unit of the spacing.", default="mm"),
         Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),

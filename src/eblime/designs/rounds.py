@@ -42,21 +42,6 @@ class OneShot:
         )
 
 
-def one_shot(masks: MaskDesign, n_masks: int) -> Design:
-    """A design that asks once, from a function of (rng, n_masks, p) that returns masks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.answers import Answers
-    >>> from eblime.designs import leverage, one_shot
-    >>> design = one_shot(leverage, 4)
-    >>> design.next(np.random.default_rng(0), Answers.none(["a", "b"])).masks.shape
-    (4, 2)
-    """
-    return OneShot(masks=masks, n_masks=n_masks)
-
-
 def check_design(design: object, method: Method | None = None) -> None:
     """Refuse an object that is not a design, or not one for the method, before reading inputs."""
     if isinstance(design, str):

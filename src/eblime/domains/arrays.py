@@ -19,7 +19,7 @@ from eblime._checks import as_floats, check_choice, check_count
 from eblime._types import FloatArray
 
 Channels = Literal["auto", "first", "last"]
-HIDES = ("mean", "blur")
+HIDES = ("auto", "mean", "blur")
 _COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], ArrayLike]
 Labels = NDArray[np.intp]
@@ -320,7 +320,7 @@ def hidden_version(array: np.ndarray, labels: Labels, hide: Hide, kind: str) -> 
     Numbers are in the array's range: for floats in [0, 1] a medium grey is 0.5, not 128.
     """
     if isinstance(hide, str):
-        if hide == "mean":
+        if usual_hide(array, kind, hide) == "mean":
             flat, counts = labels.ravel(), np.bincount(labels.ravel())
             columns = (array[..., c].ravel() for c in range(array.shape[-1]))
             means = [np.bincount(flat, weights=column) / counts for column in columns]
@@ -341,6 +341,13 @@ def hidden_version(array: np.ndarray, labels: Labels, hide: Hide, kind: str) -> 
     found = _in_dtype(array, values, kind)
     _check_range(array, values, kind)
     return np.broadcast_to(found, array.shape)
+
+
+def usual_hide(array: np.ndarray, kind: str, hide: Any = "auto") -> Any:
+    """What "auto" means for an array, channels last: a blur for a grey image, else the mean."""
+    if not isinstance(hide, str) or hide != "auto":
+        return hide
+    return "blur" if kind == "image" and (array == array[..., :1]).all() else "mean"
 
 
 def _check_range(array: np.ndarray, values: FloatArray, kind: str) -> None:

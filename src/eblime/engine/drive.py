@@ -38,8 +38,9 @@ def drive(
     together: int = 1,
     pool: Executor | None = None,
     keep_errors: bool = False,
+    least: int = 1,
 ) -> Iterator[list[Session]]:
-    """Ask for sessions until each has all its answers; yields those that end, as they do.
+    """Ask for sessions until each has all its answers; yields those that end, `least` at once.
 
     So many sessions are open `together`; the next ones are drawn when there is room for them, so
     that inputs are read in time. Sessions whose questions fit into one call share it; large inputs
@@ -49,6 +50,7 @@ def drive(
     coming, submit = iter(sessions), pool.submit if pool else _do_now
     waiting: deque[Session] = deque()
     stepping: deque[tuple[Session, Future[None]]] = deque()
+    ended: list[Session] = []
     left = True
     while left or waiting or stepping:
         while left and len(waiting) + len(stepping) < together and not _has_large(waiting):
@@ -61,15 +63,15 @@ def drive(
             group = _next_group(waiting)
             for session, reply in zip(group, _ask_group(group, keep_errors), strict=True):
                 stepping.append((session, submit(_step, session, reply, keep_errors)))
-        ended: list[Session] = []
         must_wait = not waiting and not (left and len(stepping) < together)
         while stepping and (must_wait or stepping[0][1].done()):
             session, step = stepping.popleft()
             step.result()
             (ended if session.question is None else waiting).append(session)
             must_wait = False
-        if ended:
+        if ended and (len(ended) >= least or not (left or waiting or stepping)):
             yield ended
+            ended = []
 
 
 def _do_now(work: Callable[..., Any], *arguments: Any) -> Future[Any]:

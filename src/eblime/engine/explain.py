@@ -142,7 +142,8 @@ class Source:
                 "Explain the input with a larger `n_masks`."
             )
         known, cost = explanation.answers.varying, explanation.provenance
-        rng = np.random.default_rng(self.seed if isinstance(self.seed, int) else 0)
+        seed = self.seed if isinstance(self.seed, int) else None
+        rng = np.random.default_rng(seed or 0)
         near = self.subject.neighbourhood(rng).extend(rng, known.masks)
         most = min(_MOST_MASKS, 2**known.n_features if near.exact else _MOST_MASKS) - known.n_masks
         if n > most:
@@ -174,7 +175,7 @@ class Source:
             targets=columns,
             seed=self.seed,
             rng=_generator(known),
-            design=_More(design=design, total=total),
+            design=_More(design=design, total=total, seed=seed),
             start=time.perf_counter() - float(cost.get("seconds", 0.0)),
             neighbourhood=near,
             answers=(known,),
@@ -221,6 +222,7 @@ def _generator(answers: Answers) -> np.random.Generator:
 class _More:
     design: Design
     total: int
+    seed: int | None  # of the explanation, with which blocks of balanced masks go on
 
     def next(
         self, rng: np.random.Generator, answers: Answers
@@ -231,7 +233,15 @@ class _More:
             return None
         if isinstance(self.design, OneShot):
             assert self.design.masks is not None  # the domain draws no masks of its own
-            drawn = self.design.masks(rng, left + 2, answers.n_features)
+            p, asked = answers.n_features, answers.masks[answers.weights > 0]  # less added ends
+            if self.seed is not None and getattr(self.design.masks, "keeps_order", False):
+                whole: Any = self.design.masks(
+                    np.random.default_rng(self.seed), len(asked) + left, p
+                )
+                if np.array_equal(getattr(whole, "masks", whole)[: len(asked)], asked):
+                    continued: FloatArray | Proposal = rows_of(whole, slice(len(asked), None))
+                    return continued
+            drawn = self.design.masks(rng, left + 2, p)
             masks = np.asarray(drawn.masks if isinstance(drawn, Proposal) else drawn)
             begin = 0  # without the input itself and its complement, which were asked
             if masks[:1].all():

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from eblime._repr import describe
 from eblime._types import FloatArray
 from eblime._warn import warn_user
-from eblime.domains.arrays import Channels, Hide, Segmentation
+from eblime.domains.arrays import Channels, Hide, Segmentation, usual_hide
 from eblime.domains.image.photo import (
     Picture,
     check_scaling,
@@ -48,6 +49,7 @@ class ImageExplainer(BaseExplainer):
     hide
         What a hidden superpixel shows: its "mean" colour, a "blur", a number or a colour in the
         image's range, another image, or a function of the image, (H, W, C), that returns one.
+        "auto" is a blur for grey images, and the mean for those in colour.
     channels
         The channel axis of an array with three axes: "first", "last", or "auto", by its shape.
     bits, window
@@ -72,7 +74,7 @@ class ImageExplainer(BaseExplainer):
     """
 
     segmentation: Segmentation = "slic"
-    hide: Hide = "mean"
+    hide: Hide = "auto"
     channels: Channels = "auto"
     bits: int | None = None
     window: tuple[float, float] | None = None
@@ -119,8 +121,11 @@ class ImageExplainer(BaseExplainer):
     ) -> tuple[LoopSettings, MaskedSubject, Any]:
         """Read an image; boxes and regions among the targets become the outputs of the model."""
         picture = self._picture(x)
-        settings = replace(settings, about={**settings.about, **picture.about})
         subject, scores = self.subject(picture), scores_of(targets, settings.labels)
+        axis, shown = subject.scene.channel_axis, subject.scene.shown
+        stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
+        hide = describe(usual_hide(stacked, "image", self.hide))
+        settings = replace(settings, about={**settings.about, **picture.about, "hide": hide})
         if not scores:
             return settings, subject, targets
         settings, scene = _with_scores(settings, subject.scene, scores)

@@ -38,8 +38,9 @@ class TabularExplainer(BaseExplainer):
     names
         Names of the columns, for a background that is an array.
     rows_per_mask
-        The most rows of the background that are kept; of a larger one, as many are drawn at random
-        when the explainer is made. A mask takes one model call for each of them.
+        The most rows of the background that are kept: of a larger one, when the explainer is made,
+        one of each group of similar rows, all groups equally large (of a sparse matrix, rows drawn
+        at random). A mask takes one model call for each of them.
     link
         "identity" explains the mean score of a mask; "logit" its log-odds, for a model of
         probabilities: then importances add up on the scale of a logistic regression.
@@ -83,13 +84,13 @@ class TabularExplainer(BaseExplainer):
         table = as_table(self.background, self.names)  # a copy
         self._normalise(background=table.native)
         self._make_loop()
-        group_of, n = group_columns(table.names, self.groups), table.native.shape[0]
-        rows = np.arange(n)
-        if n > self.rows_per_mask:
-            rows = np.sort(np.random.default_rng(0).choice(n, self.rows_per_mask, replace=False))
-        kept = (
-            table.take(rows) if isinstance(table, SparseTable) else prepare(table, group_of, rows)
-        )
+        group_of, most = group_columns(table.names, self.groups), self.rows_per_mask
+        kept: Background | SparseTable
+        if isinstance(table, SparseTable):
+            order = np.random.default_rng(0).permutation(table.native.shape[0])
+            kept = table.take(np.sort(order[:most]))
+        else:
+            kept = prepare(table, group_of, most)
         self._normalise(_group_of=group_of, _table=kept)
 
     @property

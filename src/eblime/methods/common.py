@@ -12,21 +12,9 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
+from eblime.core import fit_quality as quality
 from eblime.core.aliasing import Aliasing, find_aliasing
 from eblime.core.derived import noise_factors
-from eblime.core.fit_quality import (
-    DECIDED,
-    HeldOut,
-    from_others,
-    hc_factors,
-    held_out_r2,
-    is_constant,
-    leave_one_out,
-    score_range,
-    share_of_others,
-    weighted_r2,
-    without_each,
-)
 from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import PointMass, PointValue, normal_law
 from eblime.core.local import LocalMixture
@@ -201,7 +189,7 @@ def local_posterior(
     posterior = _assemble(name, problem, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
         missed, squares = _leave_out(problem, law, coefficients)
-        held: HeldOut | float = _r2_of_rows(problem, missed)
+        held: quality.HeldOut | float = _r2_of_rows(problem, missed)
         if unequal:
             law = law.stretch(law.noise_factors(problem.aliased * squares))
     else:
@@ -295,7 +283,7 @@ def _leave_out(
         - law.origin
         - exact @ (law.basis @ (np.sqrt(evidence.d) * evidence.k) / scales)
     )
-    most = share_of_others(spectrum.root**2) if spectrum.flat else np.ones(n)
+    most = quality.share_of_others(spectrum.root**2) if spectrum.flat else np.ones(n)
     missed = centred_rows(spectrum, problem.response.y - spectrum.masks @ coefficients)
     axis, move = reflection(spectrum, spectrum.masks)
     opens = np.zeros(n + 1, dtype=bool)
@@ -311,7 +299,7 @@ def _leave_out(
         rows += spectrum.masks[block]
         turned = rows.astype(single) @ spread
         free = most[block] - np.einsum("np,np->n", turned, rows)
-        few = np.flatnonzero(free < DECIDED)
+        few = np.flatnonzero(free < quality.DECIDED)
         if few.size:
             some = rows[few]
             free[few] = most[block][few] - np.einsum("np,np->n", some @ exact, some)
@@ -321,8 +309,8 @@ def _leave_out(
         mean = spectrum.flat * spectrum.root[block] / total
         cross = -np.einsum("np,np->n", turned[first], rows[first + 1])
         cross -= mean[first] * mean[first + 1]
-        rows *= (error * hc_factors(free))[:, None]
-        missed[block] = without_each(error, free, cross, first, first + 1)[0]
+        rows *= (error * quality.hc_factors(free))[:, None]
+        missed[block] = quality.without_each(error, free, cross, first, first + 1)[0]
         if pairs is not None:
             rows[first] += rows[first + 1]
             rows = np.delete(rows, first + 1, axis=0)
@@ -344,9 +332,9 @@ def _r2_of_rows(problem: Regression, missed: FloatArray) -> float:
     root, y = spectrum.root, centred_rows(spectrum, problem.response.y)
     if not spectrum.flat:
         y = y - root * (root @ y) / (root @ root)
-    if not y.any() or is_constant(y / root):
+    if not y.any() or quality.is_constant(y / root):
         return np.nan
-    total = root * from_others(y / root, root**2, problem.pairs)
+    total = root * quality.from_others(y / root, root**2, problem.pairs)
     return 1 - float(np.sum(missed**2) / np.sum(total**2))
 
 
@@ -384,7 +372,7 @@ def with_population(posterior: Posterior, problem: Regression) -> Posterior:
     extras = ChainMap(known_level, cast("Any", posterior.extras))  # the others are not read here
     if population.complete:  # nothing is held out
         missed = answers.scores - answers.masks @ mean - level
-        r2 = weighted_r2(answers.scores, answers.weights, missed)
+        r2 = quality.weighted_r2(answers.scores, answers.weights, missed)
         posterior = replace(posterior, r2=r2, held_out=r2, extras=extras)
     if isinstance(law, PointMass):
         return replace(posterior, law=replace(law, mean=mean), extras=extras)
@@ -424,13 +412,13 @@ def _assemble(name: str, problem: Regression, law: Law, coefficients: FloatArray
         r2=r2,
         ess=effective_size(spectrum.root**2),
         held_out=held,
-        score_range=score_range(answers.scores, answers.weights),
+        score_range=quality.score_range(answers.scores, answers.weights),
     )
 
 
-def held_out(answers: Answers, errors: Callable[[Answers], FloatArray]) -> HeldOut:
+def held_out(answers: Answers, errors: Callable[[Answers], FloatArray]) -> quality.HeldOut:
     """The held-out R^2 of answers, by a function from those with weight to `y_i - yhat_(-i)`."""
-    return HeldOut(compute=partial(_r2_of_errors, answers, errors))
+    return quality.HeldOut(compute=partial(_r2_of_errors, answers, errors))
 
 
 def _r2_of_errors(answers: Answers, errors: Callable[[Answers], FloatArray]) -> float:
@@ -438,10 +426,10 @@ def _r2_of_errors(answers: Answers, errors: Callable[[Answers], FloatArray]) -> 
     rows = answers.weights > 0
     if not rows.all():
         answers = answers.take(np.flatnonzero(rows))
-    if is_constant(answers.scores):
+    if quality.is_constant(answers.scores):
         return np.nan
     pairs = find_pairs(answers.masks)
-    return held_out_r2(answers.scores, answers.weights, errors(answers), pairs)
+    return quality.held_out_r2(answers.scores, answers.weights, errors(answers), pairs)
 
 
 def _ridge_errors(mixture: Mixture, flat: bool, answers: Answers) -> FloatArray:
@@ -449,4 +437,6 @@ def _ridge_errors(mixture: Mixture, flat: bool, answers: Answers) -> FloatArray:
     masks, pairs = answers.masks, find_pairs(answers.masks)
     if mixture.matrix is not None:
         masks = np.column_stack([np.ones(len(masks)), masks])
-    return leave_one_out(masks, answers.scores, answers.weights, mixture, flat=flat, pairs=pairs)
+    return quality.leave_one_out(
+        masks, answers.scores, answers.weights, mixture, flat=flat, pairs=pairs
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from eblime._types import BoolArray, IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.cells import (
@@ -23,6 +23,8 @@ from eblime.domains.tabular.cells import (
 )
 from eblime.domains.tabular.table import Table
 
+_MOST_SORTED = 20_000  # rows that are compared; of more, so many are drawn first
+_MOST_CODES = 16  # columns that the categories of a column become; others share them
 Groups = Mapping[str, Sequence[str | int]]
 
 
@@ -90,9 +92,9 @@ class Background:
 
 
 def prepare(
-    table: Table, group_of: Mapping[str, str], rows: IntArray, *, warn: bool = True
+    table: Table, group_of: Mapping[str, str], most: int, *, warn: bool = True
 ) -> Background:
-    """Read the columns of a table and keep some of its rows.
+    """Read the columns of a table and keep at most so many of its rows.
 
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
@@ -100,6 +102,7 @@ def prepare(
     columns = [_read_column(name, one) for name, one in zip(table.names, every, strict=True)]
     if warn and table.native.shape[0] > 1:
         _check_constant_columns([column.name for column in columns if column.constant], table.names)
+    rows = choose_rows(every, most)
     kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in every]
     members: dict[str | int, list[int]] = {}
     for c, name in enumerate(table.names):
@@ -111,6 +114,51 @@ def prepare(
             (k if isinstance(k, str) else table.names[k], found) for k, found in members.items()
         ],
     )
+
+
+def choose_rows(columns: Sequence[Cells], most: int) -> IntArray:
+    """The numbers of at most so many rows that stand for all, each for equally many others.
+
+    The rows are cut in two along the direction in which they differ most, then each part, and so
+    on, until there are as many cells of similar rows, and one row of each is drawn: a row of every
+    kind, where drawing from all of them would leave this to chance.
+    """
+    n, rng = len(columns[0].values), np.random.default_rng(0)
+    if n <= most:
+        return np.arange(n)
+    some = np.sort(rng.permutation(n)[: max(most, _MOST_SORTED)])
+    encoded = np.hstack([_encode(Cells(one.values[some], one.kind)) for one in columns])
+    return np.sort(some[list(_draw_from_cells(rng, encoded, np.arange(len(some)), most))])
+
+
+def _encode(column: Cells) -> FloatArray:
+    """A column as numbers with a variance of one in all; one or several, or none if constant."""
+    if column.kind == "category":
+        texts = np.array(["" if is_missing(value) else str(value) for value in column.values])
+        found = np.eye(_MOST_CODES)[np.unique(texts, return_inverse=True)[1] % _MOST_CODES]
+    else:
+        known = np.isfinite(column.values)
+        found = np.where(known, column.values, column.values[known].sum() / max(1, known.sum()))
+        found = found[:, None]
+    found = found - found.mean(axis=0)
+    size = np.sqrt(np.mean(found**2) * found.shape[1])
+    return np.asarray(found / size if size else found[:, :0])
+
+
+def _draw_from_cells(
+    rng: np.random.Generator, encoded: FloatArray, rows: IntArray, n_cells: int
+) -> Iterator[int]:
+    if n_cells == 1:
+        yield int(rng.choice(rows))
+        return
+    moved, below = encoded[rows] - encoded[rows].mean(axis=0), n_cells // 2
+    if encoded.shape[1]:
+        axis = np.linalg.eigh(moved.T @ moved)[1][:, -1]
+        axis *= np.sign(axis[np.argmax(np.abs(axis))])
+        rows = rows[np.argsort(moved @ axis, kind="stable")]
+    cut = int(len(rows) * below / n_cells + rng.random())
+    yield from _draw_from_cells(rng, encoded, rows[:cut], below)
+    yield from _draw_from_cells(rng, encoded, rows[cut:], n_cells - below)
 
 
 def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]:

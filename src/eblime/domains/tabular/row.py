@@ -101,8 +101,7 @@ def open_sparse_row(
             f"`row` must have {len(table.names)} columns, not all of them zero; got {len(dense)}, "
             f"of which {len(columns)} are not zero."
         )
-    rows = np.arange(table.native.shape[0])
-    background = prepare(table.select(columns), group_of, rows, warn=False)
+    background = prepare(table.select(columns), group_of, table.native.shape[0], warn=False)
     return open_row(dense[columns], background, link)
 
 
