@@ -32,7 +32,6 @@ _SHOWN = 48  # characters of a source in its name, and of a part of the answer i
 _MOST_PARTS = 4096
 _ENDINGS = (".txt", ".md")  # of the files of a folder of sources
 _MARK, _MARKS = "\ue000{}\ue001", re.compile("\ue000(\\d+)\ue001")  # places of the sources
-_MOST_COMPARED = 500  # features whose texts are compared with each other
 _NEAR = 0.5  # share of the shorter text's triples of words in the other, for equal texts
 
 
@@ -112,7 +111,7 @@ class PromptScene:
 
     def copies(self) -> list[list[int]]:
         """Groups of features whose texts are nearly equal."""
-        first = similar_groups(self.details()["text"][:_MOST_COMPARED])
+        first = similar_groups(self.details()["text"][:500])  # more would take long
         groups = [np.flatnonzero(np.equal(first, k)).tolist() for k in dict.fromkeys(first)]
         return [group for group in groups if len(group) > 1]
 

@@ -135,8 +135,7 @@ class BaseExplainer(ABC):
     cache: CacheLike = None
     loop: LoopSettings = field(init=False)  # made from the others by the constructor
 
-    def __repr__(self) -> str:
-        return short_repr(self)
+    __repr__ = short_repr
 
     @property
     @abstractmethod

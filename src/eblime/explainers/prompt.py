@@ -211,8 +211,8 @@ class PromptExplainer(BaseExplainer):
             scene, targets, labels = with_targets(scene, targets)
             settings = replace(settings, labels=labels)
         varies = self.samples > 1 or getattr(self.model, "generates", False)
-        subject = MaskedSubject(scene=scene, exact=not varies)  # new answers vary by chance
-        return settings, subject, 3 if targets is None else targets
+        wanted = 3 if targets is None else targets
+        return settings, MaskedSubject(scene=scene, exact=not varies), wanted
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation comes from, with the parts of the answer."""

@@ -61,10 +61,8 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
             continue
         if entry.name == "score" and callable(value):  # it compares answers
             if not isinstance(getattr(value, "model_id", None), str):
-                raise TypeError(
-                    "`cache` needs a name for the function `score`, which may change: set its "
-                    'attribute, such as judge.model_id = "judge 1", and change it with it.'
-                )
+                wrong = "`cache` needs a name for the function `score`, which may change: set"
+                raise TypeError(f'{wrong} its attribute, such as judge.model_id = "judge 1".')
             yield entry.name, value.model_id
         elif isinstance(value, MethodType):
             yield entry.name, value.__name__

@@ -336,8 +336,7 @@ class ServerModel:
             raise ValueError("`key_name` must be the name of an environment variable that is set.")
         self._key()
 
-    def __repr__(self) -> str:
-        return short_repr(self)
+    __repr__ = short_repr
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
         """The model's answers, of at most `max_new_tokens` tokens, one request each."""
@@ -444,8 +443,7 @@ class ServerModel:
         reply = self._ask(path, body)
         choices = _find(reply, "choices", kind=list) or []
         if len(choices) != 1:
-            number = len(choices) or "no"
-            raise self._error(f"must return one choice; it returned {number}", retry_after=0)
+            raise self._error(f"must return one choice, not {len(choices)}", retry_after=0)
         return reply
 
     def _ask(self, path: str, body: Mapping[str, object] | None = None) -> Any:
