@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     import narwhals as nw
 
     Series = nw.Series[Any]
+
+_BLOCK = 1 << 16  # cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,9 +66,12 @@ class ArrayTable:
         """The values of the last row as the model sees them."""
         return [python_value(value) for value in self.native[-1].tolist()]
 
-    def mix(self, rows: IntArray, own: BoolArray) -> object:
-        """Rows by number, with the values of the last row where `own`, (k, d), says so."""
-        return self._finish(_mix(self.native, rows, own))
+    def mix(self, own: BoolArray, sizes: IntArray) -> object:
+        """So many of the first rows for each row of `own`, (k, d), one below another.
+
+        They have the values of the last row in the columns where `own` says so.
+        """
+        return self._finish(_mix(self.native, own, sizes))
 
     def take(self, rows: IntArray) -> ArrayTable:
         """Some of the rows, by number."""
@@ -144,20 +150,23 @@ class FrameTable:
             values = self._frame[-1:].rows()[0]
         return [python_value(value) for value in values]
 
-    def mix(self, rows: IntArray, own: BoolArray) -> object:
+    def mix(self, own: BoolArray, sizes: IntArray) -> object:
         """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
-        itself = len(self._frame) - 1
+        dtypes = list(self.native.dtypes) if self._is_pandas else []
+        kinds = {dtype.kind if isinstance(dtype, np.dtype) else "O" for dtype in dtypes}
+        if len({*dtypes}) == 1 and kinds <= {*"buif"}:
+            return self._label(_mix(self.native.to_numpy(), own, sizes))
+        rows = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        own = np.repeat(own, sizes, axis=0)
+        places = np.where(own.T, len(self._frame) - 1, rows)
         if not self._is_pandas:
-            columns = enumerate(self._frame.iter_columns())
-            return self._assemble([s[np.where(own[:, c], itself, rows)] for c, s in columns])
+            columns = zip(self._frame.iter_columns(), places, strict=True)
+            return self._assemble([series[taken] for series, taken in columns])
         import pandas as pd
 
-        dtypes = list(self.native.dtypes)
-        if len({*dtypes}) == 1 and isinstance(dtypes[0], np.dtype) and dtypes[0].kind in "buif":
-            return self._label(_mix(self.native.to_numpy(), rows, own))
         found = {}
         for c, dtype in enumerate(dtypes):
-            taken = self.native.iloc[:, c].array.take(np.where(own[:, c], itself, rows))
+            taken = self.native.iloc[:, c].array.take(places[c])
             found[c] = pd.Series(taken, dtype=dtype, copy=False)  # pandas must not infer a dtype
         return self._label(found)
 
@@ -277,10 +286,17 @@ def _read_frame(table: Any) -> tuple[object, list[str]]:
     return copied.to_native(), frame.columns
 
 
-def _mix(table: np.ndarray, rows: IntArray, own: BoolArray) -> np.ndarray:
-    """Rows of an array by number, with the values of its last row where `own` says so."""
-    found = table.take(rows, axis=0)
-    np.copyto(found, table[-1], where=own)
+def _mix(table: np.ndarray, own: BoolArray, sizes: IntArray) -> np.ndarray:
+    """`ArrayTable.mix` of an array, in blocks that stay in the processor's cache."""
+    found, start = np.empty((sizes.sum(), table.shape[1]), dtype=table.dtype), 0
+    step = max(1, _BLOCK // table.size)
+    ends = np.flatnonzero(np.diff(sizes)) + 1  # of stretches with as many rows for each
+    for first, end in pairwise([0, *ends.tolist(), len(sizes)]):
+        for k in range(first, end, step):
+            some = np.where(own[k : min(k + step, end), None], table[-1], table[: sizes[k]])
+            stop = start + some.shape[0] * some.shape[1]
+            found[start:stop] = some.reshape(stop - start, -1)
+            start = stop
     return found
 
 
