@@ -53,7 +53,7 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     blocks = iter([rng.integers(0, 2, size=(wanted, p))]) if many else _half_arrays(rng, p)
     while (missing := wanted - len(half)) > 0:
         first = next(blocks)
-        rest = islice(blocks, (missing - 1) // len(first) if wanted <= 2.0 ** (p - 1) else 0)
+        rest = islice(blocks, (missing - 1) // len(first) if wanted <= 2 ** (p - 1) else 0)
         half = np.concatenate([half, first, *rest])
         if p <= _FEW_FEATURES:
             half = _once(half)
