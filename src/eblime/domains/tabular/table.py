@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     import narwhals as nw
 
     Series = nw.Series[Any]
-
-_BLOCK = 1 << 16  # cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -287,17 +284,12 @@ def _read_frame(table: Any) -> tuple[object, list[str]]:
 
 
 def _mix(table: np.ndarray, own: BoolArray, sizes: IntArray) -> np.ndarray:
-    """`ArrayTable.mix` of an array, in blocks that stay in the processor's cache."""
-    found, start = np.empty((sizes.sum(), table.shape[1]), dtype=table.dtype), 0
-    step = max(1, _BLOCK // table.size)
-    ends = np.flatnonzero(np.diff(sizes)) + 1  # of stretches with as many rows for each
-    for first, end in pairwise([0, *ends.tolist(), len(sizes)]):
-        for k in range(first, end, step):
-            some = np.where(own[k : min(k + step, end), None], table[-1], table[: sizes[k]])
-            stop = start + some.shape[0] * some.shape[1]
-            found[start:stop] = some.reshape(stop - start, -1)
-            start = stop
-    return found
+    """`ArrayTable.mix` of an array."""
+    n, d = len(table) - 1, table.shape[1]
+    found = np.where(own[:, None], table[-1], table[:-1]).reshape(-1, d)
+    if (sizes[1:] == n).all():  # the row itself comes first, if it is asked
+        return found[n - sizes[0] :]
+    return found[(np.arange(n) < sizes[:, None]).ravel()]
 
 
 def _dtype(series: Series) -> Any:
