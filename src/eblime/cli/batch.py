@@ -9,8 +9,12 @@ model can run code, and receives the inputs. The domain is looked up among the i
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
+import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +24,7 @@ import click
 
 from eblime import registry
 from eblime._checks import check_level
+from eblime._progress import progress_reporter
 from eblime.batch.location import Location
 from eblime.cli import options
 from eblime.cli.assembly import make_explainer, model_of
@@ -293,7 +298,7 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         sys.exit(_SOME_FAILED)
 
 
-def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
+def _report(run: str, html: Path | None, pages: int | None, pdf: bool, open: bool) -> None:
     """Make a page about a run, as `eblime batch` does at its end.
 
     The page has the importances over all inputs, a list of the inputs with links to their pages,
@@ -308,10 +313,37 @@ def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
     page = html or opened.location / "report.html"
     overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
+    if pdf:
+        print_pages([Path(str(page)), *sorted(Path(str(opened.location)).glob("pages/*.html"))])
     if open:
         show_page(page)
 
 
+def print_pages(pages: Sequence[Path]) -> None:
+    """Print pages to PDF files of the same names, with an installed Chromium."""
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if not pages[0].exists():
+        raise ValueError(f"--pdf needs a page on this machine; got {pages[0]}. Give --html a path.")
+    if browser is None:
+        raise ValueError(
+            f"--pdf needs Chromium or Chrome, and none of {', '.join(_BROWSERS)} was found. Open "
+            f"{pages[0]} in a browser and print it there, to a PDF."
+        )
+    flags = ["--headless", "--disable-gpu", "--no-pdf-header-footer"]
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        flags.append("--no-sandbox")  # without it, Chromium does not run for root
+    with progress_reporter(True, len(pages), unit="page", what="printing") as show:
+        for number, page in enumerate(pages, 1):
+            out = page.with_suffix(".pdf")
+            order = [browser, *flags, f"--print-to-pdf={out}", page.absolute().as_uri()]
+            done = subprocess.run(order, capture_output=True, text=True, check=False)
+            if done.returncode or not out.exists():
+                raise ValueError(f"{browser} did not print {page}: {done.stderr.strip()[-300:]}")
+            show(number)
+    say(f"Wrote {len(pages)} PDF files, {pages[0].with_suffix('.pdf')} first.")
+
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 _PAGES = "How many saved explanations get a page. Default: all; of more than 1000 rows none."
 REPORT = options.OptionCommand(
     "report",
@@ -322,6 +354,7 @@ REPORT = options.OptionCommand(
             "result",
             Option("html", "File of the page. Default: report.html in the run.", type=Path),
             Option("pages", _PAGES, type=int, minimum=0),
+            Option("pdf", "Also print each page to a PDF, with Chromium.", type=bool),
         ),
         options.OPEN,
     ],
