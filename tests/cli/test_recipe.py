@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import re
-import subprocess
 import sys
 import threading
 from hashlib import sha256
@@ -351,29 +350,6 @@ def test_a_model_file_is_hashed_without_reading_it_whole(tmp_path):
     assert found == sha256(content).hexdigest()
     assert peak < 4 << 20
     assert _digest("mood:score") is None
-
-
-def test_pages_are_printed(run, monkeypatch, capsys):
-    """Each page once, to a PDF of its name; without a browser the message says what to do."""
-    monkeypatch.setattr("eblime.cli.batch.shutil.which", lambda name: None)
-    assert command(f"report {run} --pdf") == 2
-    assert "report.html in a browser and print it there" in capsys.readouterr().err
-
-    printed = []
-
-    def prints(order, **_):
-        """Stands for the browser."""
-        out = Path(next(flag for flag in order if "print-to-pdf=" in flag).partition("=")[2])
-        printed.append((order[-1].rpartition("/")[2], out.name))
-        out.write_bytes(b"%PDF")
-        return subprocess.CompletedProcess(order, 0)
-
-    monkeypatch.setattr("eblime.cli.batch.shutil.which", lambda name: name)
-    monkeypatch.setattr("eblime.cli.batch.subprocess.run", prints)
-    assert command(f"report {run} --pdf") == 0
-    assert printed[0] == ("report.html", "report.pdf")
-    assert len(printed) == 3
-    assert len(list(run.glob("pages/*.pdf"))) == 2
 
 
 def test_a_finished_run_has_a_page(run, capsys):

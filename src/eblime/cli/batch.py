@@ -9,12 +9,8 @@ model can run code, and receives the inputs. The domain is looked up among the i
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import shutil
-import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -224,6 +220,12 @@ def _batch(**values: Any) -> None:
     if folder is None:
         raise ValueError(f"eblime batch needs {options.known_names('domains')}, or --resume RUN.")
     recipe = Recipe.resume(folder, values, options.cache_of(values))
+    from eblime.batch.folder import part_files, part_numbers, read_manifest
+
+    location = Location.of(folder)
+    settings = read_manifest(location)["settings"]
+    done = sum(len(part_numbers(settings, part)) for part in part_files(location))
+    say(f"{done} of {settings['count']} inputs are done already.")
     _run(recipe, folder, values, retry=values["retry"])
 
 
@@ -297,7 +299,7 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         sys.exit(_SOME_FAILED)
 
 
-def _report(run: str, html: Path | None, pages: int | None, pdf: bool, open: bool) -> None:
+def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
     """Make a page about a run, as `eblime batch` does at its end.
 
     The page has the importances over all inputs, a list of the inputs with links to their pages,
@@ -312,29 +314,10 @@ def _report(run: str, html: Path | None, pages: int | None, pdf: bool, open: boo
     page = html or opened.location / "report.html"
     overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
-    if pdf:
-        print_pages([Path(str(page)), *sorted(Path(str(opened.location)).glob("pages/*.html"))])
     if open:
         show_page(page)
 
 
-def print_pages(pages: Sequence[Path]) -> None:
-    """Print pages to PDF files of the same names, with an installed Chromium."""
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if browser is None:
-        raise ValueError(
-            f"--pdf needs Chromium or Chrome, and none of {', '.join(_BROWSERS)} was found. Open "
-            f"{pages[0]} in a browser and print it there, to a PDF."
-        )
-    for page in pages:
-        out, root = page.with_suffix(".pdf"), os.name == "posix" and os.geteuid() == 0
-        flags = [*_HEADLESS, f"--print-to-pdf={out}", *(["--no-sandbox"] if root else [])]
-        subprocess.run([browser, *flags, page.absolute().as_uri()], capture_output=True, check=True)
-    say(f"Wrote {len(pages)} PDF files, {pages[0].with_suffix('.pdf')} first.")
-
-
-_HEADLESS = ("--headless", "--disable-gpu", "--no-pdf-header-footer")
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 _PAGES = "How many saved explanations get a page. Default: all; of more than 1000 rows none."
 REPORT = options.OptionCommand(
     "report",
@@ -345,7 +328,6 @@ REPORT = options.OptionCommand(
             "result",
             Option("html", "File of the page. Default: report.html in the run.", type=Path),
             Option("pages", _PAGES, type=int, minimum=0),
-            Option("pdf", "Also print each page to a PDF, with Chromium.", type=bool),
         ),
         options.OPEN,
     ],
