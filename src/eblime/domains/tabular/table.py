@@ -227,15 +227,9 @@ Table = ArrayTable | FrameTable
 
 
 def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTable:
-    """A copy of a table.
+    """A copy of a table: a frame that narwhals supports, an array, or a sparse matrix.
 
-    Parameters
-    ----------
-    table
-        A pandas or polars frame, another frame that narwhals supports, an array, or a sparse
-        matrix.
-    names
-        Names of the columns; only for arrays and sparse matrices.
+    `names` are those of the columns, only for arrays and sparse matrices.
     """
     made: Any = FrameTable
     if sparse.issparse(table):
