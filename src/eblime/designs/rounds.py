@@ -110,7 +110,9 @@ class Growing:
 
     def next(self, rng: np.random.Generator, answers: Answers) -> Any:
         """The perturbed inputs of the next round; None once all are answered."""
-        known = answers.n_masks
+        added = slice(self.least, self.least + 2)  # both ends, which the plan does not have
+        is_end = np.ptp(answers.masks[added], axis=1) == 0 if len(answers.masks) else False
+        known = answers.n_masks - int(np.sum(is_end & (answers.weights[added] == 0)))
         wanted = min(next_total(known, self.least), 3 * known // 2) if known else self.least
         total = min(self.n_masks, wanted)
         if self.most is not None and total > self.most:
