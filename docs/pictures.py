@@ -55,7 +55,7 @@ def row() -> None:
     four = [explanation, explanation.more(300)]
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     for ax, e in zip(figure.subplots(1, 2, sharex=True), four, strict=True):
-        e.plot("intervals", top=5, ax=ax)
+        e.plot("intervals", top=4, ax=ax)
         ax.set_title(f"{len(e.masks)} masks", loc="left", fontsize=11)
         ax.set_xlabel("importance for malignant")
         ax.set_xlim(left=0)

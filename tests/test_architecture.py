@@ -100,7 +100,7 @@ ALLOWED = {
     },
     # replacements of other libraries
     "compat": {
-        *("_checks", "_files", "_lazy", "_progress", "_types", "_warn", "domains"),
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_warn", "answers", "domains"),
         *("explainers", "kernels", "laws", "methods", "plot", "posterior", "protocols"),
         *("reporting", "results", "IPython", "matplotlib", "numpy", "scipy", "skimage"),
         *("sklearn",),

@@ -315,12 +315,7 @@ class Posterior:
         A linear fit has an "R2". A posterior over functions of the mask has a "function R2", for
         its own predictions, and a "linear R2", for the line with its importances.
 
-        Parameters
-        ----------
-        digits
-            Decimals of R^2.
-        r2
-            How to write R^2.
+        It has so many decimal `digits`; `r2` is how to write it.
         """
         if self.constant:
             return "constant scores"

@@ -179,7 +179,7 @@ def stranger(monkeypatch):
 @pytest.mark.parametrize("ending", ["", "#m.onnx", "?x=m.skops"])
 def test_a_server_in_a_manifest_receives_nothing(run, stranger, ending, capsys):
     """Whatever its address ends in: it would get an API key and the inputs."""
-    (run.parent / "notes.txt").write_text("It is a secret.")
+    (run.parent / "notes.txt").write_text("It is a secret.\n\nIt is old.")
     (run.parent / "models.py").write_text("def score(prompts):\n    return [*map(len, prompts)]\n")
     line = "batch prompt lines.jsonl --sources notes.txt --model models:score --workers 1"
     assert command(f"{line} --part-size 1 --masks 8 --out asked") == 0

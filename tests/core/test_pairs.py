@@ -35,6 +35,7 @@ def test_pairs_are_found_wherever_they_start(rng):
 def test_pairs_of_equal_weight_are_a_regression_of_odd_parts(rng, local, monkeypatch):
     """The same posterior as half of the differences on half of the differences of the masks."""
     monkeypatch.setattr(common, "find_aliasing", lambda *_: None)
+    monkeypatch.setattr(common, "_PER_MASK", 0.0)
     masks = pairs_of(rng, 40, 5)
     scores = np.tanh(masks @ rng.normal(size=5)) + masks[:, 0] * masks[:, 1]
     odd = (masks[::2] - masks[1::2]) / np.sqrt(2)
@@ -46,6 +47,19 @@ def test_pairs_of_equal_weight_are_a_regression_of_odd_parts(rng, local, monkeyp
     assert_allclose(both.mean, alone.mean, rtol=1e-4)
     assert_allclose(both.interval(), alone.interval(), rtol=1e-4)
     assert_allclose(both.sigma2.mean, alone.sigma2.mean, rtol=1e-3)
+
+
+def test_fitted_scales_are_not_known(rng, monkeypatch):
+    """Among pairs the variance grows by half a feature per mask; the means stay."""
+    masks = pairs_of(rng, 20, 8)
+    scores = masks @ rng.normal(size=8) + rng.normal(size=40)
+    method = eblime.EBLIME(finite=False)
+    wide = eblime.fit(masks, scores, method=method).law.alone
+    monkeypatch.setattr(common, "_PER_MASK", 0.0)
+    narrow = eblime.fit(masks, scores, method=method).law.alone
+
+    assert_allclose(wide.scale, narrow.scale * np.sqrt(1 + 8 / (2 * 40)))
+    assert_allclose(wide.mean, narrow.mean)
 
 
 def test_interactions_of_two_features_cancel(rng):

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
 from eblime.designs.masks import bernoulli, exhaustive, leverage
-from eblime.designs.rounds import OneShot, as_design, one_shot
+from eblime.designs.rounds import OneShot, as_design
 from eblime.family import Focused
 
 
@@ -36,18 +36,18 @@ def test_exhaustive_counts_in_binary(rng):
 
 def test_all_masks_are_taken_where_they_are_affordable():
     """A random design gives way to the exhaustive one; a function of the user's does not."""
-    assert as_design("bernoulli", 8, 3) == one_shot(exhaustive, 8)
-    assert as_design("focused", 8, 3) == one_shot(exhaustive, 8)
+    assert as_design("bernoulli", 8, 3) == OneShot(masks=exhaustive, n_masks=8)
+    assert as_design("focused", 8, 3) == OneShot(masks=exhaustive, n_masks=8)
     assert as_design("focused", 7, 3) == Focused(n_masks=7)
-    assert as_design("leverage", 7, 3) == one_shot(leverage, 7)
-    assert as_design(bernoulli, 8, 3) == one_shot(bernoulli, 8)
-    assert as_design("bernoulli", 8, 3, exact=False) == one_shot(bernoulli, 8)
+    assert as_design("leverage", 7, 3) == OneShot(masks=leverage, n_masks=7)
+    assert as_design(bernoulli, 8, 3) == OneShot(masks=bernoulli, n_masks=8)
+    assert as_design("bernoulli", 8, 3, exact=False) == OneShot(masks=bernoulli, n_masks=8)
     assert as_design(None, 8, 3) == OneShot(masks=None, n_masks=8)
 
 
 def test_a_one_shot_design_asks_once(rng):
     """Masks in the first round, None once they are answered."""
-    design, none = one_shot(leverage, 6), Answers.none(["a", "b"])
+    design, none = OneShot(masks=leverage, n_masks=6), Answers.none(["a", "b"])
     masks = design.next(rng, none).masks
     answered = none.append(masks, masks[:, 0], np.ones(6))
 

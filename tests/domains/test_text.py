@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import eblime
-from eblime.domains.text import read_text
+from eblime.domains.text import find_spans, read_text
 
 REVIEWS = [
     ("good fun and a good cast", "pos"),
@@ -190,3 +190,22 @@ def test_texts_are_those_of_joining_every_piece(monkeypatch, rng, settings):
     assert scene.inputs(masks) == wanted
     assert scene.inputs(np.ones((1, scene.n_features))) == [text]
     assert scene.inputs(masks[:0]) == []
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Dr. Smith met Mrs. J. Doe in the U.S. on Monday.", "They left at 5 p.m.", "It rained."],
+        ["They saw ships, e.g. in St. Louis, etc. and left.", "See No. 5, Fig. 3 and p. 7."],
+        ["No.", "It opened in 1889.", "Then it closed.", "He lives in the U.S.", "He works."],
+        ["1. First item.", "2. Second one", "- a bullet", "- another bullet."],
+        ["Steps:", "* one", "* two."],
+    ],
+)
+@pytest.mark.parametrize("between", [" ", "\n"])
+def test_sentences_end_where_a_reader_ends_them(sentences, between):
+    """Not after titles, initials, abbreviations and numbers of lists, and before bullets."""
+    listed = any(sentence[:2] in ("1.", "- ", "* ") for sentence in sentences)
+    text = ("\n" if listed else between).join(sentences)
+
+    assert [text[a:b] for a, b in find_spans(text, "sentence")] == sentences

@@ -1,5 +1,6 @@
 """`PromptExplainer`: sources, answers and their parts."""
 
+import asyncio
 import hashlib
 import inspect
 import json
@@ -136,12 +137,14 @@ def test_the_importance_is_the_mean_over_all_sets_of_sources():
 
 
 def test_the_model_answers_once_and_its_sentences_are_targets_of_the_same_calls(parrot):
-    """One call for the answer, 65 for the scores, whatever the number of targets."""
+    """One call for the answer, 66 for the scores, whatever the number of targets."""
     explainer = eblime.PromptExplainer(parrot, NOTES)
     found = explainer.explain_targets("When did it open?")
 
     assert len(parrot.generated) == 1
-    assert len(parrot.scored) == len(set(parrot.scored)) <= 65  # the whole prompt, and its masks
+    assert (
+        len(parrot.scored) == len(set(parrot.scored)) <= 66
+    )  # with all sources, with none, and masks
     assert [e.label for e in found.values()] == [
         f"answer '{ANSWER}'",
         "sentence 1 'It opened in 1889.'",
@@ -163,7 +166,7 @@ def test_a_target_may_be_any_part_of_the_answer(parrot):
     assert parrot.generated == []
     assert explainer.explain("When?", 2, answer=ANSWER).label == "sentence 2 'It is in Paris.'"
     assert explainer.explain("When?", answer=ANSWER).label.startswith("answer")
-    with pytest.raises(ValueError, match="`target` must be a part of the answer; 'Rome' is not"):
+    with pytest.raises(ValueError, match="start and end; got 'Rome'"):
         explainer.explain("When?", "Rome", answer=ANSWER)
 
 
@@ -212,9 +215,9 @@ def test_answers_are_continued_saved_and_remembered(parrot, tmp_path):
     assert loaded.to_frame()["text"][0] in NOTES
     assert again.provenance["model_calls"] == 0
     assert_allclose(again.posterior.mean, e.posterior.mean)
-    assert more.posterior.n_masks == 74
-    assert len(parrot.scored) <= 74
-    with pytest.raises(ValueError, match="must be the explained question"):
+    assert more.posterior.n_masks == 76
+    assert len(parrot.scored) <= 76
+    with pytest.raises(ValueError, match="must be the explained input"):
         loaded.more(10, explainer=explainer, x="Where?")
 
 
@@ -239,7 +242,7 @@ def test_a_limit_of_calls_decides_the_design():
     e = explainer.explain("?", calls=eblime.Calls(max_calls=14))
 
     assert e.provenance["model_calls"] <= 14
-    assert len(e.masks) == 13
+    assert len(e.masks) == 14
 
 
 def test_the_call_that_writes_the_answer_counts(parrot):
@@ -296,7 +299,7 @@ def test_a_cache_keeps_the_answer(parrot, tmp_path):
         ({"sources": ["a", " "]}, ValueError, "that are not empty; source 2 is ' '"),
         ({"sources": ["a", 3]}, TypeError, "source 2 is 3"),
         ({"sources": 3}, TypeError, "`sources` must be a list of texts"),
-        ({"sources": [{"content": "a"}]}, ValueError, 'messages with a "role" and a'),
+        ({"sources": [{"content": "a"}]}, TypeError, 'messages with a "role" and a "content"'),
         ({"prompt": "Answer {question}"}, ValueError, r"must contain \{sources\} once"),
         ({"prompt": 3}, TypeError, "`prompt` must be a string"),
         ({"segmentation": "page"}, ValueError, "`segmentation` must be one of 'sentence'"),
@@ -447,3 +450,317 @@ def test_a_judge_without_a_name_is_refused_with_a_cache_before_any_call(parrot, 
     with pytest.raises(TypeError, match="`cache` needs a name for the function `score`"):
         explainer.explain("When?")
     assert parrot.generated == []
+
+
+# --- chats ----------------------------------------------------------------------------------------
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+CALL = {
+    "id": "a",
+    "type": "function",
+    "function": {"name": "find", "arguments": '{"q": "{sources}"}'},
+}
+
+
+def seen_by(explainer, question="When?", **settings):
+    """All prompts that a function got."""
+    seen = []
+
+    def score(prompts):
+        seen.extend(prompts)
+        return [float("1889" in str(prompt)) for prompt in prompts]
+
+    e = eblime.PromptExplainer(score, **explainer).explain(question, **settings)
+    return seen, e
+
+
+def test_messages_keep_roles_images_and_calls_of_tools():
+    """Only texts are filled in; sources with quotation marks and braces are texts, too."""
+    sources = ["It opened in 1889.", 'Say "{question}"\n\\ {sources}']
+    prompt = [
+        {"role": "system", "content": "Use the notes."},
+        {"role": "user", "content": [{"type": "text", "text": "Look: {sources}"}, PICTURE]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "a", "content": "nothing"},
+        {"role": "user", "content": "{question}"},
+    ]
+    seen, e = seen_by({"sources": sources, "prompt": prompt, "separator": "; "})
+    whole = max(seen, key=lambda messages: len(str(messages)))
+    shown = {messages[1]["content"][0]["text"] for messages in seen}
+
+    assert whole[:1] == prompt[:1]
+    assert whole[1] == {
+        "role": "user",
+        "content": [{"type": "text", "text": f"Look: {'; '.join(sources)}"}, PICTURE],
+    }
+    assert whole[2:4] == prompt[2:4]
+    assert whole[4] == {"role": "user", "content": "When?"}
+    assert shown == {"Look: ", *(f"Look: {source}" for source in (*sources, "; ".join(sources)))}
+    assert top(e) == 0
+    assert "".join(e.scene.pieces) == e.scene.text
+    assert "user: Look: It opened in 1889.; Say" in e.scene.text
+    assert "[image_url]" in e.scene.text
+    assert prompt[1]["content"][0]["text"] == "Look: {sources}"
+
+
+def test_results_of_tools_are_sources(tmp_path):
+    """Each in its own message, which stays where it is hidden."""
+    prompt = [
+        {"role": "user", "content": "{question}"},
+        {"role": "tool", "tool_call_id": "a", "name": "search", "content": "It opened in 1889."},
+        {"role": "assistant", "content": "Hm."},
+        {"role": "tool", "tool_call_id": "b", "content": "Cats."},
+    ]
+    seen, e = seen_by({"prompt": prompt})
+    loaded = eblime.load(e.save(tmp_path / "e.eblime"))
+
+    assert e.features == ["search result 1", "tool result 2"]
+    assert {tuple(m["role"] for m in messages) for messages in seen} == {
+        ("user", "tool", "assistant", "tool")
+    }
+    assert {(messages[1]["content"], messages[3]["content"]) for messages in seen} == {
+        (first, second) for first in ("", "It opened in 1889.") for second in ("", "Cats.")
+    }
+    assert top(e) == 0
+    assert loaded.scene.text == e.scene.text
+    assert loaded.scene.owners == [-1, 0, -1, 1, -1]
+
+
+def test_each_source_may_have_its_own_place():
+    """By its name in braces; the order is that of the prompt."""
+    template = "Contract: {contract}\nMail: {mail}\nQ: {question}"
+    sources = {"mail": "Hi", "contract": "1889"}
+    seen, e = seen_by({"sources": sources, "prompt": template})
+
+    assert e.features == ["contract", "mail"]
+    assert set(seen) == {
+        f"Contract: {a}\nMail: {b}\nQ: When?" for a in ("", "1889") for b in ("", "Hi")
+    }
+    with pytest.raises(ValueError, match="or each source once by its name"):
+        eblime.PromptExplainer(len, sources, "{contract}{contract}{mail}")
+
+
+def test_a_system_message_makes_a_chat():
+    """The prompt is then the message of a user."""
+    seen, _ = seen_by({"sources": ["1889", "b"], "system": "Be brief."})
+
+    assert {len(messages) for messages in seen} == {2}
+    assert seen[0][0] == {"role": "system", "content": "Be brief."}
+    assert seen[0][1] == {"role": "user", "content": "1889\n\nb\n\nWhen?"}
+
+
+def test_texts_alone_are_no_chat():
+    """A function gets strings if the user gave a string."""
+    seen, _ = seen_by({"sources": ["a", "b"]})
+
+    assert all(isinstance(prompt, str) for prompt in seen)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"prompt": [{"content": "{sources}"}]}, 'messages with a "role"'),
+        ({"prompt": ["{sources}"]}, 'messages with a "role"'),
+        ({"prompt": [{"role": "user", "content": "Hi"}]}, r"must contain \{sources\} once"),
+        ({"system": 3}, "`system` must be a string"),
+        ({"prompt": [{"role": "user", "content": "{sources}", "x": {1}}]}, "JSON"),
+    ],
+)
+def test_messages_that_cannot_be_sent_are_refused(settings, message):
+    """Before anything is asked."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        eblime.PromptExplainer(len, NOTES, **settings)
+
+
+# --- new answers ----------------------------------------------------------------------------------
+
+
+def test_several_answers_to_each_prompt_are_averaged():
+    """Their scatter widens intervals less than that of one answer does."""
+    rng, asked = np.random.default_rng(0), []
+
+    class Moody(Parrot):
+        def generate(self, prompts):
+            asked.extend(prompts)
+            return [ANSWER if rng.random() < 0.3 + 0.5 * ("1889" in p) else "No." for p in prompts]
+
+    widths, calls = [], []
+    for samples in (1, 4):
+        explainer = eblime.PromptExplainer(Moody(), NOTES, score="similarity", samples=samples)
+        e = explainer.explain("When?", answer=ANSWER)
+        widths.append(np.diff(e.posterior.interval()).mean())
+        calls.append(e.provenance["model_calls"])
+
+    assert calls == [66, 4 * 66]
+    assert len(asked) == sum(calls)
+    assert widths[1] < 0.75 * widths[0]
+
+
+def test_calls_of_several_answers_are_limited(parrot):
+    """Each answer is a call."""
+    explainer = eblime.PromptExplainer(parrot, NOTES, score="similarity", samples=3)
+    e = explainer.explain("When?", calls=eblime.Calls(max_calls=100))
+
+    assert 60 < e.provenance["model_calls"] <= 100
+    assert len(parrot.generated) == e.provenance["model_calls"]
+
+
+def test_functions_may_be_async(parrot):
+    """Of the model and the judge; the numbers are the same."""
+
+    class Later(Parrot):
+        async def generate(self, prompts):
+            await asyncio.sleep(0)
+            return Parrot.generate(self, prompts)
+
+        async def token_log_probs(self, prompts, answer):
+            return Parrot.token_log_probs(self, prompts, answer)
+
+    async def judge(new, answer):
+        await asyncio.sleep(0)
+        return similarity(new, answer)
+
+    for score, same in (("mean", "mean"), (judge, "similarity")):
+        found = eblime.PromptExplainer(Later(), NOTES[:3], score=score).explain("When?")
+        plain = eblime.PromptExplainer(parrot, NOTES[:3], score=same).explain("When?")
+        assert_allclose(found.scores, plain.scores)
+
+
+def test_scores_that_vary_may_be_averaged():
+    """Also those of a function."""
+    asked = []
+    score = lambda prompts: [asked.append(p) or float(len(asked) % 2) for p in prompts]  # noqa: E731
+    e = eblime.PromptExplainer(score, ["a", "b"], samples=2).explain("?")
+
+    assert set(e.scores) == {0.5}
+    assert len(asked) == 2 * len(e.scores)
+
+
+# --- what rests on all sources --------------------------------------------------------------------
+
+COPIES = [f"The tower opened in the year 1889, as {who} said." for who in ("Ann", "Ben", "Eva")]
+
+
+def copies_score(prompts):
+    """One of the copies is enough."""
+    return [-2.5 + 2.0 * ("1889" in p) + 0.1 * ("Paris" in p) for p in prompts]
+
+
+@pytest.mark.parametrize("design", ["orthogonal", "bernoulli"])
+def test_both_ends_are_reported_in_the_unit_of_the_score(parrot, design):
+    """The score with all sources and with none was asked, whatever the design."""
+    e = eblime.PromptExplainer(parrot, NOTES, design=design).explain("When?")
+    total = eblime.PromptExplainer(parrot, NOTES, score="total").explain("When?", answer="1889")
+
+    words = " ".join(str(e).split())
+    assert_allclose(e.grounded, e.prediction - e.asked(np.zeros(8)))
+    assert f"with none, a factor of exp({e.grounded:.2g}) = " in words
+    assert "The score, the mean log probability of the answer's tokens, is -0.1" in words
+    assert_allclose(total.grounded, 1.9)
+    note = "is -0.1 with all sources and -2 with none, a factor of exp(1.9) = 6.7."
+    assert f"The score, the log probability of the answer, {note}" in total.to_html()
+    words = eblime.TextExplainer(lambda texts: [len(t) for t in texts])
+    assert words.explain("a b").grounded is None
+
+
+def test_both_ends_change_no_importance():
+    """They have weight zero in the fit."""
+    score = lambda prompts: [len(p) + 5.0 * ("1889" in p and "Paris" in p) for p in prompts]  # noqa: E731
+    sources = [*NOTES, "x", "yy", "zzz"]
+    e = eblime.PromptExplainer(score, sources).explain("?")
+    inner = e.weights > 0
+    alone = eblime.fit(e.masks[inner], e.scores[inner])
+
+    assert inner.sum() == 64
+    assert len(e.masks) == 66
+    assert_allclose(e.posterior.mean, alone.mean, atol=0.02)
+
+
+def test_copies_are_named_and_can_be_explained_as_one():
+    """Alone each has a quarter of the effect; without all of them the score falls by 2."""
+    sources = [*COPIES, "Cats sleep all day.", "Paris lies on the Seine."]
+    e = eblime.PromptExplainer(copies_score, sources).explain("?")
+    (note,) = [n for n in str(e).replace("\n", " ").split("Note: ") if "nearly equal" in n]
+    grouped = eblime.PromptExplainer(copies_score, sources, groups="similar").explain("?")
+
+    assert all(f"source {k} '" in note for k in (1, 2, 3))
+    assert "source 4" not in note
+    assert_allclose(e.grounded, 2.1)
+    assert max(e.posterior.mean) < 0.6
+    assert grouped.features[0].endswith("' and 2 like it")
+    assert_allclose(grouped.posterior.mean, [2.0, 0.0, 0.1], atol=1e-6)
+    assert "nearly equal" not in str(grouped)
+    assert grouped.details()["text"][0] == "\n\n".join(COPIES)
+
+
+# --- targets and sources --------------------------------------------------------------------------
+
+
+def test_a_part_that_repeats_is_chosen_by_its_place(parrot):
+    """A text that is there twice is refused, with the places."""
+    answer = "Paris is in 1889. Paris is old."
+    explainer = eblime.PromptExplainer(parrot, NOTES)
+
+    assert explainer.explain("?", (18, 23), answer=answer).scene.spans[-1] == (18, 23)
+    with pytest.raises(ValueError, match=r"got 'Paris', at \[\(0, 5\), \(18, 23\)\]"):
+        explainer.explain("?", "Paris", answer=answer)
+    for wrong in ((3, 99), (5, 5), (1, 2, 3), 1.5):
+        with pytest.raises((TypeError, ValueError), match="`target"):
+            explainer.explain("?", wrong, answer=answer)
+    with pytest.raises(ValueError, match=r"number of one of 2 sentences; got 5"):
+        explainer.explain("?", 5, answer=answer)
+    assert len(parrot.scored) < 100
+
+
+class Document:
+    """As LangChain has them."""
+
+    def __init__(self, text, **metadata):
+        self.page_content, self.metadata = text, metadata
+
+
+class Node:
+    """As LlamaIndex has them."""
+
+    def __init__(self, text):
+        self.text, self.metadata = text, {}
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"),
+    [
+        ([Document("x", source="a.pdf"), Document("y")], ["source 1 'x'", "source 2 'y'"]),
+        ([Node("x"), Node("y")], ["source 1 'x'", "source 2 'y'"]),
+        ((text for text in "xy"), ["source 1 'x'", "source 2 'y'"]),
+        (pd.Series(["x", "y"]), ["source 1 'x'", "source 2 'y'"]),
+    ],
+)
+def test_documents_series_and_generators_are_sources(sources, names):
+    """By what they have, without importing a package; a generator is read once."""
+    explainer = eblime.PromptExplainer(lambda prompts: [len(p) for p in prompts], sources)
+
+    for _ in range(2):
+        scene = explainer.explain("?").scene
+        assert scene.features == names
+        assert scene.sources == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ("One paragraph alone.", "is one text with one paragraph: set another"),
+        ({1: "x", "1": "y"}, "must have different names; '1' is there twice"),
+    ],
+)
+def test_sources_that_tell_nothing_are_refused(sources, message):
+    """A text that cannot be cut, and names that stand for two sources."""
+    with pytest.raises(ValueError, match=message):
+        eblime.PromptExplainer(lambda prompts: [0.0] * len(prompts), sources)
+
+
+def test_a_client_is_refused_with_the_address_to_pass():
+    """An object of a package for servers is no language model."""
+    client = type("OpenAI", (), {"base_url": "https://x", "chat": None})()
+
+    with pytest.raises(TypeError, match=r"the address of a server .*; got OpenAI"):
+        eblime.PromptExplainer(client, NOTES)

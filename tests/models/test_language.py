@@ -224,3 +224,18 @@ def test_the_installation_is_named_where_it_is_missing(monkeypatch, tmp_path):
 
     with pytest.raises(ImportError, match=r"pip install 'eblime\[llm\]'"):
         as_language_model(tmp_path)
+
+
+def test_messages_go_through_the_chat_template():
+    """With their roles; a tokenizer without a template is refused."""
+    chat = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "When?"}]
+    network, tokenizer = make_network(), make_tokenizer(TEMPLATE)
+    model = TransformersModel(network, tokenizer, max_new_tokens=5)
+    (found,) = model.token_log_probs([chat], ANSWER)
+    ids = tokenizer("<system> Answer.<end><user> When?<end><assistant> ")["input_ids"]
+    wanted = tokenizer(ANSWER)["input_ids"]
+
+    np.testing.assert_allclose(found, slow_log_probs(network, ids, wanted), atol=2e-5)
+    explainer = eblime.PromptExplainer((network, make_tokenizer()), ["a", "b"], system="Answer.")
+    with pytest.raises(eblime.ModelError, match="chat_template is not set"):
+        explainer.explain("When?")

@@ -317,7 +317,8 @@ BOARD = np.indices((700, 700)).sum(axis=0)
             id="repeated words",
         ),
         pytest.param(
-            lambda: inflated(6, {}, P, features=["s"] * P, sources=["s"] * P), id="prompt"
+            lambda: inflated(6, {}, P, features=["s"] * P, sources=["s"] * P, groups=[*range(P)]),
+            id="prompt",
         ),
         pytest.param(
             lambda: inflated(

@@ -380,23 +380,16 @@ def _estimates(rows: pd.DataFrame) -> pd.DataFrame:
         estimate=rows["estimate"].where(known, rows["mean"]).astype(float),
         se=rows["se"].where(known, rows["sd"].fillna(0.0)).astype(float),
     )
-    table["se"] = np.maximum(table["se"], _rounding(rows, table["estimate"]))
+    # At least the error of rounding: else the estimate 1e-17 of a feature that the model does not
+    # use would count as different from zero, where all masks were asked.
+    outputs = table["estimate"].abs().groupby([rows["input"], rows["target"]], sort=False)
+    least = np.maximum(_SINGLE * outputs.transform("max"), ROUNDING * rows["prediction"].abs())
+    table["se"] = np.maximum(table["se"], least)
     table = table[np.isfinite(table["estimate"]) & np.isfinite(table["se"])]
     table = table[table["group"].notna()]
     same = table.groupby(["group", "feature", "input"], sort=False)["se"]
     weighted: pd.DataFrame = table.assign(weight=1.0 / same.transform("size"), turn=same.cumcount())
     return weighted
-
-
-def _rounding(rows: Any, estimate: Any) -> Any:
-    """The least standard error of every row: that of rounding, even if all masks were used.
-
-    It is relative to the largest estimate for the same output. Without it the estimate 1e-17 of a
-    feature that the model does not use would count as different from zero.
-    """
-    same = [rows["input"], rows["target"]]
-    largest = estimate.abs().groupby(same, sort=False).transform("max")
-    return np.maximum(_SINGLE * largest, ROUNDING * rows["prediction"].abs())
 
 
 def _fit_features(rng: np.random.Generator, rows: Any) -> Found:

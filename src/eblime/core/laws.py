@@ -117,8 +117,19 @@ class DrawsLaw:
         return np.stack([ordered[np.arange(p), first], ordered[np.arange(p), first + held]], axis=1)
 
     def pdf(self, x: FloatArray) -> FloatArray:
-        """Densities at x: of the law the draws came from, else a Gaussian kernel estimate."""
-        return self._kernel_density(x) if self.source is None else self.source.pdf(x)
+        """Densities at x: of the law the draws came from, else a Gaussian kernel estimate.
+
+        It has Scott's bandwidth, and is a point mass where all draws are equal.
+        """
+        if self.source is not None:
+            return self.source.pdf(x)
+        from scipy.stats import gaussian_kde
+
+        rows, shape = broadcast_rows(x, self.n_features)
+        out = point_density(rows, self.draws.beta[0])
+        for j in np.flatnonzero(self.sd > 0):
+            out[:, j] = gaussian_kde(self.draws.beta[:, j])(rows[:, j])
+        return out.reshape(shape)
 
     def cdf(self, x: FloatArray) -> FloatArray:
         """Share of the draws at or below x, which broadcasts against the features."""
@@ -148,16 +159,6 @@ class DrawsLaw:
         rows = rng.integers(0, len(self.draws.beta), size=n)
         extras = {name: values[rows] for name, values in self.draws.extras.items()}
         return Draws(beta=self.draws.beta[rows], extras=extras)
-
-    def _kernel_density(self, x: FloatArray) -> FloatArray:
-        """Gaussian kernels with Scott's bandwidth; a point mass where all draws are equal."""
-        from scipy.stats import gaussian_kde
-
-        rows, shape = broadcast_rows(x, self.n_features)
-        out = point_density(rows, self.draws.beta[0])
-        for j in np.flatnonzero(self.sd > 0):
-            out[:, j] = gaussian_kde(self.draws.beta[:, j])(rows[:, j])
-        return out.reshape(shape)
 
     def _order_statistics(self) -> FloatArray:
         """Each feature's draws in order, (p, n): contiguous rows sort twice as fast."""
@@ -216,7 +217,9 @@ class NormalMixture(StudentLaw):
         for weight, mean, cov in zip(self.weights, self.means, self.covs, strict=True):
             variance = np.diag(cov)
             spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * cov, 0.0))
-            out += weight * _chance_positive(mean[:, None] - mean, spread)
+            gap, open_ = mean[:, None] - mean, spread > 0
+            chance = special.ndtr(gap / np.where(open_, spread, 1.0))
+            out += weight * np.where(open_, chance, np.heaviside(gap, 0.5))
         return out
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
@@ -251,12 +254,6 @@ def normal_law(mean: ArrayLike, cov: ArrayLike) -> NormalMixture:
             f"{centre.shape} and {spread.shape}."
         )
     return NormalMixture(weights=np.ones(1), means=centre[None], covs=spread[None])
-
-
-def _chance_positive(mean: FloatArray, sd: FloatArray) -> FloatArray:
-    """P(N(mean, sd^2) > 0), one half where both are zero."""
-    safe = np.where(sd > 0, sd, 1.0)
-    return np.where(sd > 0, special.ndtr(mean / safe), np.heaviside(mean, 0.5))
 
 
 def eigen_root(cov: FloatArray) -> FloatArray:

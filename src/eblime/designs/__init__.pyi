@@ -4,4 +4,3 @@ from eblime.designs.masks import bernoulli as bernoulli
 from eblime.designs.masks import exhaustive as exhaustive
 from eblime.designs.masks import leverage as leverage
 from eblime.designs.masks import sizes as sizes
-from eblime.designs.rounds import one_shot as one_shot

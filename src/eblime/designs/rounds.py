@@ -42,21 +42,6 @@ class OneShot:
         )
 
 
-def one_shot(masks: MaskDesign, n_masks: int) -> Design:
-    """A design that asks once, from a function of (rng, n_masks, p) that returns masks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.answers import Answers
-    >>> from eblime.designs import leverage, one_shot
-    >>> design = one_shot(leverage, 4)
-    >>> design.next(np.random.default_rng(0), Answers.none(["a", "b"])).masks.shape
-    (4, 2)
-    """
-    return OneShot(masks=masks, n_masks=n_masks)
-
-
 def check_design(design: object, method: Method | None = None) -> None:
     """Refuse an object that is not a design, or not one for the method, before reading inputs."""
     if isinstance(design, str):
@@ -125,7 +110,9 @@ class Growing:
 
     def next(self, rng: np.random.Generator, answers: Answers) -> Any:
         """The perturbed inputs of the next round; None once all are answered."""
-        known = answers.n_masks
+        added = slice(self.least, self.least + 2)  # both ends, which the plan does not have
+        is_end = np.ptp(answers.masks[added], axis=1) == 0 if len(answers.masks) else False
+        known = answers.n_masks - int(np.sum(is_end & (answers.weights[added] == 0)))
         wanted = min(next_total(known, self.least), 3 * known // 2) if known else self.least
         total = min(self.n_masks, wanted)
         if self.most is not None and total > self.most:

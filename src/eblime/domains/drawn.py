@@ -48,7 +48,8 @@ class Drawn:
 
     def keys(self, rows: IntArray) -> list[bytes]:
         """The numbers as keys; the input itself is the first one."""
-        return [b"%d" % row for row in np.maximum(rows, 0)]
+        keys: list[bytes] = np.maximum(rows, 0).astype("S").tolist()
+        return keys
 
 
 DRAWN = Domain(

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from eblime._checks import check_choice, check_text
 from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.domains.text import Tokens, find_spans, read_text_file
+from eblime.protocols import MeanBatch
 
 _CUTS: Mapping[str, Tokens] = {
     "sentence": "sentence",
@@ -26,6 +31,8 @@ SEGMENTATIONS = tuple(_CUTS)
 _SHOWN = 48  # characters of a source in its name, and of a part of the answer in its label
 _MOST_PARTS = 4096
 _ENDINGS = (".txt", ".md")  # of the files of a folder of sources
+_MARK, _MARKS = "\ue000{}\ue001", re.compile("\ue000(\\d+)\ue001")  # places of the sources
+_NEAR = 0.5  # share of the shorter text's triples of words in the other, for equal texts
 
 
 class Prompt(str):
@@ -35,41 +42,46 @@ class Prompt(str):
     spans: Sequence[tuple[int, int]]  # start and end of the parts of the answer, the whole first
 
 
-class Sources(NamedTuple):
-    """The sources in their order, with names; joined by the separator they are in the prompt."""
+class Chat(list[dict[str, Any]]):
+    """A prompt that is the messages of a chat; to a function it is a list."""
 
-    names: Sequence[str]
-    texts: Sequence[str]
-    separator: str
+    answer: str
+    spans: Sequence[tuple[int, int]]
+
+
+Sources = tuple[Sequence[str], Sequence[str], str]  # names, texts, and what is between them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PromptScene:
     """A prompt: sources, the text around them, and the answer that they are to explain."""
 
-    features: Sequence[str]  # names of the sources
-    sources: Sequence[str]  # their texts
-    separator: str  # between two sources that are shown
-    before: str  # text before the sources
-    after: str  # and after them; the question is in one of the two
+    features: Sequence[str]  # names of the sources, or of groups of them
+    sources: Sequence[str]  # texts of all sources, in their order
+    groups: Sequence[int]  # the feature of each source
+    around: Sequence[str]  # text before the sources, between their places, and after them
+    separator: str  # between two sources, if all have the same place
+    template: str  # the text or the messages of a chat, as JSON with marks in these places
     question: str
     answer: str  # empty where the model is a function that does not need one
     starts: Sequence[int]  # of the parts of the answer, the first of which is the whole
     ends: Sequence[int]
     score: str  # what the score of a mask is, in words
+    cost: int  # model calls for one mask
 
     domain = "prompt"
     sizes = (1, 4, 16, 64)  # batch sizes worth trying, increasing
+    by_masks = True  # a mask decides the prompt, if not the answer; both ends are asked
 
     @property
     def n_features(self) -> int:
-        """Number of sources, p."""
+        """Number of features, p."""
         return len(self.features)
 
     @property
     def text(self) -> str:
-        """The prompt with all sources."""
-        return f"{self.before}{self.separator.join(self.sources)}{self.after}"
+        """The prompt with all sources; of a chat, its messages."""
+        return "".join(self.pieces)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
@@ -79,35 +91,59 @@ class PromptScene:
     @property
     def pieces(self) -> list[str]:
         """The prompt cut into sources and what is between them, as of a text."""
-        between = [piece for source in self.sources for piece in (source, self.separator)]
-        return [self.before, *between[:-1], self.after]
+        between = self.around[1:-1] or [self.separator] * (len(self.sources) - 1)
+        found = [self.around[0]]
+        for source, after in zip(self.sources, [*between, self.around[-1]], strict=True):
+            found += [source, after]
+        return found
 
     @property
     def owners(self) -> list[int]:
-        """The source that each piece is, -1 for others."""
-        return [k // 2 if k % 2 else -1 for k in range(2 * self.n_features + 1)]
+        """The feature that each piece belongs to, -1 for none."""
+        return [*(k for group in self.groups for k in (-1, group)), -1]
 
     def details(self) -> dict[str, Sequence[str]]:
-        """The text of each source."""
-        return {"text": self.sources}
+        """The text of each feature."""
+        texts: list[list[str]] = [[] for _ in self.features]
+        for source, group in zip(self.sources, self.groups, strict=True):
+            texts[group].append(source)
+        return {"text": [self.separator.join(text) for text in texts]}
 
-    def inputs(self, masks: FloatArray) -> list[Prompt]:
+    def copies(self) -> list[list[int]]:
+        """Groups of features whose texts are nearly equal."""
+        first = similar_groups(self.details()["text"][:500])  # more would take long
+        groups = [np.flatnonzero(np.equal(first, k)).tolist() for k in dict.fromkeys(first)]
+        return [group for group in groups if len(group) > 1]
+
+    def inputs(self, masks: FloatArray) -> Any:
         """One prompt per mask: the shown sources in their order, without the hidden ones."""
-        prompts, spans = [], self.spans
-        for shown in (masks > 0.5).tolist():
-            sources = self.separator.join(compress(self.sources, shown))
-            prompt = Prompt(f"{self.before}{sources}{self.after}")
-            prompt.answer, prompt.spans = self.answer, spans
-            prompts.append(prompt)
-        return prompts
+        prompts = [self.prompt(shown) for shown in (masks > 0.5).tolist()]
+        if self.cost == 1:
+            return prompts
+        sizes = np.full(len(prompts), self.cost)
+        return MeanBatch(inputs=[p for p in prompts for _ in range(self.cost)], sizes=sizes)
+
+    def prompt(self, shown: Sequence[bool]) -> Prompt | Chat:
+        """The prompt with the features that are shown."""
+        kept = [
+            _escaped(source) if shown[group] else None
+            for source, group in zip(self.sources, self.groups, strict=True)
+        ]
+        whole = _escaped(self.separator).join(text for text in kept if text is not None)
+        texts = kept if len(self.around) > 2 else [whole]
+        filled = json.loads(_MARKS.sub(lambda mark: texts[int(mark[1])] or "", self.template))
+        prompt = Prompt(filled) if isinstance(filled, str) else Chat(filled)
+        prompt.answer, prompt.spans = self.answer, self.spans
+        return prompt
+
+
+def _escaped(text: str) -> str:
+    """A text as it is inside a string of JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def open_sources(path: Path) -> object:
-    """The sources that a path holds.
-
-    Of a folder, the .txt and .md files by name, in the order of their names; of a .json or .jsonl
-    file, a list or names with texts; else one text to cut.
-    """
+    """The .txt and .md files of a folder by name, the JSON of a file, or one text to cut."""
     files = sorted(path.iterdir()) if path.is_dir() else []
     texts = [file for file in files if file.suffix.lower() in _ENDINGS]
     if texts:
@@ -128,11 +164,10 @@ def open_sources(path: Path) -> object:
         except ValueError as error:
             where = f"{str(path)!r}, line {number}," if suffix == ".jsonl" else repr(str(path))
             raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
-    if suffix == ".jsonl":
-        return values
-    if not values or not isinstance(values[0], (list, dict)):
+    found = values if suffix == ".jsonl" or not values else values[0]
+    if not isinstance(found, (list, dict)) or not values:
         raise ValueError(f"`sources`: {str(path)!r} must hold a list, or an object of texts.")
-    return values[0]
+    return found
 
 
 def read_sources(
@@ -140,50 +175,53 @@ def read_sources(
 ) -> Sources:
     """The sources with their names; the settings are those of `PromptExplainer`.
 
-    A "turn" begins with a name and a colon. What is between two pieces of a text belongs to the
-    first of them.
+    What is between two pieces of a text belongs to the first of them.
     """
     check_choice("segmentation", segmentation, SEGMENTATIONS)
     check_text("separator", separator)
     kind, names = "source", None
     if isinstance(sources, str):
         starts = [a for a, _ in find_spans(sources, _CUTS[segmentation])] if sources.strip() else []
-        texts = [sources[a:b] for a, b in pairwise([0, *starts[1:], len(sources)]) if b]
+        texts: list[Any] = [sources[a:b] for a, b in pairwise([0, *starts[1:], len(sources)]) if b]
         kind, separator = segmentation, ""
+        if len(starts) == 1:
+            raise ValueError(
+                f"`sources` is one text with one {segmentation}: set another of {SEGMENTATIONS} as "
+                "`segmentation`, or pass a list of texts."
+            )
     elif isinstance(sources, Mapping):
         names, texts = [str(name) for name in sources], list(sources.values())
-    elif isinstance(sources, Sequence):
-        texts = [_text_of(source) if isinstance(source, Mapping) else source for source in sources]
+    elif isinstance(sources, Iterable):
+        texts = [_text_of(source) for source in sources]
         if any(isinstance(source, Mapping) and "text" not in source for source in sources):
             kind = "turn"
     else:
-        raise TypeError(
-            "`sources` must be a list of texts, a dictionary from names to texts, the messages of "
-            f"a chat, a path, or one text; got {type(sources).__name__}."
-        )
+        kind = type(sources).__name__
+        raise TypeError(f"`sources` must be a list of texts, a dictionary, or a text; got {kind}.")
     if not texts:
         raise ValueError("`sources` must have at least one source; it is empty.")
     for number, source in enumerate(texts, start=1):
         if not (isinstance(source, str) and source.strip()):
             raise (ValueError if isinstance(source, str) else TypeError)(
-                f"`sources` must be texts that are not empty; source {number} is {source!r:.60}."
+                '`sources` must be texts, objects with a "text", or messages with a "role" and a '
+                f'"content", that are not empty; source {number} is {source!r:.60}.'
             )
     if names is None:
         names = [f"{kind} {k} '{_brief(source)}'" for k, source in enumerate(texts, start=1)]
-    return Sources(names=names, texts=texts, separator=separator)
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"`sources` must have different names; {twice[0]!r:.60} is there twice.")
+    return names, texts, separator
 
 
-def _text_of(source: Mapping[str, object]) -> Any:
-    """The text of an object with a "text", or of a message of a chat."""
-    if "text" in source:
-        return source["text"]
-    try:
-        return f"{source['role']}: {source['content']}"
-    except KeyError as error:
-        raise ValueError(
-            '`sources` must be texts, objects with a "text", or messages with a "role" and a '
-            f'"content"; got {source!r:.60}.'
-        ) from error
+def _text_of(source: Any) -> Any:
+    """The text of a document, of an object with a "text", or of a message of a chat.
+
+    Documents of LangChain have a `page_content`, nodes of LlamaIndex a `text`.
+    """
+    if not isinstance(source, Mapping):
+        return getattr(source, "page_content", None) or getattr(source, "text", source)
+    is_turn = "text" not in source and "role" in source and "content" in source
+    return f"{source['role']}: {source['content']}" if is_turn else source.get("text", source)
 
 
 def _brief(text: str) -> str:
@@ -191,40 +229,125 @@ def _brief(text: str) -> str:
     return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
 
 
-def check_template(prompt: object) -> None:
-    """Refuse a template that does not say where the sources are."""
-    prompt = check_text("prompt", prompt)
-    if prompt.count("{sources}") != 1:
+def as_chat(prompt: Any, system: str | None) -> Any:
+    """The template as the user gave it, or the messages of a chat if a system has a message."""
+    messages = [] if isinstance(prompt, str) else prompt
+    if not (isinstance(messages, Sequence) and all("role" in message for message in messages)):
+        raise TypeError('`prompt` must be a string, or a list of messages with a "role".')
+    if system is None:
+        return prompt
+    first = {"role": "system", "content": check_text("system", system, empty=False)}
+    return [first, *([{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt)]
+
+
+def tool_results(prompt: Any) -> dict[str, Any]:
+    """The messages with a placeholder for each result of a tool, and the results as sources."""
+    found: dict[str, str] = {}
+    messages = [dict(message) for message in prompt]
+    for message in messages:
+        if message["role"] == "tool" and isinstance(message.get("content"), str):
+            name = f"{message.get('name', 'tool')} result {len(found) + 1}"
+            found[name], message["content"] = message["content"], f"{{{name}}}"
+    return {"prompt": messages, "sources": found} if found else {}
+
+
+def place_sources(
+    prompt: Any, names: Sequence[str], question: str = ""
+) -> tuple[str, str, list[str]]:
+    """The prompt as text and as JSON with marks in the places of the sources, and whose they are.
+
+    {sources} is the place of all of them; without it, each has its own by its name.
+    """
+    messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
+    whole = "\n".join(part.get("text", "") for each in messages for part in _parts(each))
+    by_name = "{sources}" not in whole and any(f"{{{name}}}" in whole for name in names)
+    keys = list(names) if by_name else ["sources"]
+    placeholder = re.compile(f"{{(question|{'|'.join(map(re.escape, keys))})}}")
+    order = [key for key in placeholder.findall(whole) if key != "question"]
+    if sorted(order) != sorted(keys):
         raise ValueError(
-            "`prompt` must contain {sources} once, where the sources are; it contains it "
-            f"{prompt.count('{sources}')} times."
+            "`prompt` must contain {sources} once, or each source once by its name in braces; it "
+            f"contains {{sources}} {whole.count('{sources}')} times."
         )
+    if question and "{question}" not in whole:
+        raise ValueError(
+            "`prompt` must contain {question}, unless the question is a source; it does not."
+        )
+    values = {key: _MARK.format(k) for k, key in enumerate(order)} | {"question": question}
+
+    fill = partial(placeholder.sub, lambda found: values[found[1]])
+    if isinstance(prompt, str):
+        filled: Any = fill(prompt)
+        return filled, json.dumps(filled, ensure_ascii=False), order
+    filled = [_fill(message, fill) for message in prompt]
+    text = "\n\n".join(
+        " ".join([f"{m['role']}:", *(p.get("text", f"[{p.get('type')}]") for p in _parts(m))])
+        for m in filled
+    )
+    return text, json.dumps(filled, ensure_ascii=False), order
 
 
-def read_prompt(question: object, sources: Sources, *, prompt: str, score: str) -> PromptScene:
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of the content of a message, some of which have a text."""
+    content = message.get("content")
+    return [{"text": content}] if isinstance(content, str) else list(content or ())
+
+
+def _fill(message: Mapping[str, Any], fill: Callable[[str], str]) -> dict[str, Any]:
+    """The message with its texts filled in, and everything else as it was."""
+    parts = [
+        {**part, "text": fill(part["text"])} if "text" in part else part for part in _parts(message)
+    ]
+    if isinstance(message.get("content"), str):
+        return {**message, "content": parts[0]["text"]}
+    return {**message, "content": parts} if parts else dict(message)
+
+
+def similar_groups(texts: Sequence[str]) -> list[int]:
+    """For each text the number of the first one of its group.
+
+    It is in the group of the first text that it nearly equals: half of the triples of words of the
+    shorter one are in the other.
+    """
+    known: list[set[tuple[str, ...]]] = []
+    found: list[int] = []
+    for source in texts:
+        words = re.findall(r"\w+", source.lower())
+        new = {tuple(words[j : j + 3]) for j in range(max(1, len(words) - 2))}
+        near = (len(new & old) >= _NEAR * min(len(new), len(old)) for old in known)
+        found.append(next(compress(found, near), len(found)))
+        known.append(new)
+    return found
+
+
+def read_prompt(
+    question: object, sources: Sources, *, prompt: Any, groups: str | None = None, **about: Any
+) -> PromptScene:
     """The prompt that asks a question, with no parts of the answer but the whole.
 
-    `prompt` is the template; `score` says in words what the score is.
+    `prompt` is the template; `about` are the fields of the scene about the score.
     """
+    names, texts, separator = sources
     asked = "" if question is None else question
-    asked = check_text("question", asked, empty="{question}" not in prompt)
-    if asked and "{question}" not in prompt:
-        raise ValueError(
-            "`prompt` must contain {question}, where the question is; it does not. Leave out the "
-            "question if it is one of the sources."
-        )
-    before, after = (part.replace("{question}", asked) for part in prompt.split("{sources}"))
+    asked = check_text("question", asked, empty="{question}" not in str(prompt))
+    text, template, order = place_sources(prompt, names, asked)
+    if order != ["sources"]:  # each in its own place
+        names, texts = order, [texts[names.index(name)] for name in order]
+    first = similar_groups(texts) if groups else list(range(len(texts)))
+    numbers = sorted(set(first))
+    more = [f" and {first.count(k) - 1} like it" if first.count(k) > 1 else "" for k in numbers]
     return PromptScene(
-        features=sources.names,
-        sources=sources.texts,
-        separator=sources.separator,
-        before=before,
-        after=after,
+        features=[f"{names[k]}{words}" for k, words in zip(numbers, more, strict=True)],
+        sources=texts,
+        groups=[numbers.index(k) for k in first],
+        around=_MARKS.split(text)[::2],
+        separator=separator,
+        template=template,
         question=asked,
         answer="",
         starts=[0],
         ends=[0],
-        score=score,
+        **about,
     )
 
 
@@ -234,10 +357,11 @@ def with_answer(scene: PromptScene, answer: object) -> PromptScene:
     return replace(scene, answer=answer, starts=[0], ends=[len(answer)])
 
 
-def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[Any]]:
-    """The scene with its sentences and the targets as parts of the answer, and their numbers.
+def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[Any], list[str]]:
+    """The scene with parts of its answer: the numbers of the targets, and a label of each part.
 
-    A target is the number of a part, or a text in the answer; None is the answer and each sentence.
+    A target is the number of a part, a text in the answer, or its start and end; None is the answer
+    and each sentence.
     """
     sentences = find_spans(scene.answer, "sentence")
     spans = [(0, len(scene.answer)), *(sentences if len(sentences) > 1 else ())]
@@ -248,34 +372,50 @@ def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[An
     for target in targets:
         if isinstance(target, str) and target.isdecimal() and int(target) < count:
             target = int(target)  # as on the command line
-        if isinstance(target, str):
-            start = scene.answer.find(target)
-            if start < 0 or not target.strip():
-                raise ValueError(f"`target` must be a part of the answer; {target!r:.60} is not.")
-            span = start, start + len(target)
+        if not isinstance(target, int):
+            span = _part_of(scene.answer, target)
             spans += [] if span in spans else [span]
             target = spans.index(span)
+        elif not 0 <= target < count:
+            raise ValueError(
+                f"`target` must be 0 or the number of one of {count - 1} sentences; got {target}."
+            )
         found.append(target)
-    return replace(scene, starts=[a for a, _ in spans], ends=[b for _, b in spans]), found
+    starts, ends = map(list, zip(*spans, strict=True))
+    kinds = ["answer", *(f"sentence {k}" for k in range(1, count)), *["part"] * len(spans)]
+    labels = [
+        f"{kind} '{_brief(scene.answer[a:b])}'" for kind, (a, b) in zip(kinds, spans, strict=False)
+    ]
+    return replace(scene, starts=starts, ends=ends), found, labels
 
 
-def part_labels(scene: PromptScene) -> list[str]:
-    """Names of the parts of the answer."""
-    sentences = find_spans(scene.answer, "sentence")
-    labels = []
-    for k, (start, end) in enumerate(scene.spans):
-        kind = f"sentence {k}" if k <= len(sentences) > 1 else "part"
-        labels.append(f"{kind if k else 'answer'} '{_brief(scene.answer[start:end])}'")
-    return labels
+def _part_of(answer: str, target: Any) -> tuple[int, int]:
+    """Start and end of a part of the answer, given by its text or as such a pair."""
+    places = [target]
+    if isinstance(target, str) and target.strip():
+        places = [match.span() for match in re.finditer(re.escape(target), answer)] or places
+    span: Any = places[0]
+    pair = isinstance(span, tuple) and [type(k) for k in span] == [int, int]
+    if len(places) > 1 or not (pair and 0 <= span[0] < span[1] <= len(answer)):
+        raise ValueError(
+            "`target` must be the number of a sentence, a part that the answer has once, or its "
+            f"start and end; got {target!r:.60}{f', at {places[:5]}' if places[1:] else ''}."
+        )
+    return span[0], span[1]
 
 
 _FIELDS = {
     "features": NAMES,
-    "sources": list_of(text(), "p", most=1 << 16),
-    **dict.fromkeys(("separator", "before", "after", "question", "answer", "score"), text()),
+    "sources": list_of(text(), "n", most=1 << 16),
+    "groups": list_of(whole(0, 1 << 16), "n", most=1 << 16),
+    "around": list_of(text(), "places", most=(1 << 16) + 1),
+    **dict.fromkeys(("separator", "template", "question", "answer", "score"), text()),
     **dict.fromkeys(("starts", "ends"), list_of(whole(0, LONGEST_TEXT), "parts", most=_MOST_PARTS)),
+    "cost": whole(1),
 }
 _RULES = {
+    "groups that are its features": lambda s: {*s.groups} == {*range(s.n_features)},
+    "one place, or one for each source": lambda s: len(s.around) in (2, len(s.sources) + 1),
     "parts inside the answer": lambda s: all(a <= b <= len(s.answer) for a, b in s.spans),
     "at least one part, the whole answer": lambda s: s.spans[:1] == [(0, len(s.answer))],
 }

@@ -12,8 +12,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Command", "Domain", "Item", "Option"]
-
 Lazy = str | Callable[..., object]  # a function, or "module:name"
 Use = Literal["explainer", "model", "inputs", "result", "run"]
 
@@ -21,17 +19,9 @@ Use = Literal["explainer", "model", "inputs", "result", "run"]
 class Item(NamedTuple):
     """An input of `eblime explain`; a plain tuple (title, stem, input) works too.
 
-    Parameters
-    ----------
-    title
-        What the terminal and the page call it, such as its file name.
-    stem
-        Name of its result files, without the ending.
-    input
-        The input, or a function without arguments that reads it. The function is called when its
-        turn comes, so that an input that cannot be read does not stop the others.
-    path
-        The file that the input comes from, which the results never overwrite.
+    The title is what the terminal and the page call it, the stem the name of its result files
+    without the ending. The input may be a function that reads it when its turn comes, so that one
+    that cannot be read does not stop the others. `path` is its file, which is never overwritten.
 
     Examples
     --------
@@ -59,41 +49,28 @@ class Option:
 
     Parameters
     ----------
-    name
-        "output_name" is `--output-name` on the command line.
-    help
-        One line for `--help`.
-    short
-        A short form, such as "-m".
+    name, help, short
+        "output_name" is `--output-name`; one line for `--help`; a short form, such as "-m".
     type
-        `str`, `int`, `float`, `bool`, or `Path` for a file or folder. `eblime batch` stores its
-        checksum and refuses to resume when it has changed. `--resume` reads it only if the user
-        names it again or trusts the run, so it must not be a `str`.
-    default
-        None means that the option is not passed on, so that the explainer's default applies.
-    required
-        Whether the option must be given.
-    many
-        Whether the option may be repeated; its value is a list.
-    minimum
-        The smallest number that is allowed.
-    choices
-        All allowed values; empty if there are others.
-    names
-        A kind of the registry, such as "methods": `--help` and completion list its names.
+        `str`, `int`, `float`, `bool`, or `Path` for a file or folder, whose checksum `eblime batch`
+        stores. `--resume` reads it only if the user names it again or trusts the run, so it must
+        not be a `str`.
+    default, required, many
+        None is not passed on, so that the explainer's default applies. An option with `many` may be
+        repeated; its value is a list.
+    minimum, choices, names
+        The smallest number; all values, if there are no others; a kind of the registry, such as
+        "methods", whose names `--help` and completion list.
     used_by
-        "explainer": it is a setting of the explainer. "model": it is a setting of the model's file
-        (`normalise`, `activation`, `output`). "inputs": it only says which inputs to read.
-        `--help` has a section for each; "result" and "run" are two more.
-    setting
-        The setting that it sets, where that has another name. Error messages about the setting
-        then name the option.
-    parse
-        From the value to that of the setting, such as `lambda text: text.split(",")`.
-    batch
-        Whether `eblime batch` has this option too.
-    commas
-        Whether a comma may be part of a value. If not, `--compare hide=0,blur` has two values.
+        "explainer": it is a setting of the explainer. "model": of the model's file (`normalise`,
+        `activation`, `output`). "inputs": it only says which inputs to read. `--help` has a section
+        for each; "result" and "run" are two more.
+    setting, parse
+        The setting that it sets, where that has another name, which errors then translate; and from
+        the value to that of the setting, such as `lambda text: text.split(",")`.
+    batch, commas
+        Whether `eblime batch` has it too, and whether a comma may be part of a value: if not,
+        `--compare hide=0,blur` has two values.
 
     Examples
     --------
@@ -132,10 +109,11 @@ class Command:
 
     Parameters
     ----------
-    argument
-        Help text of the argument of `eblime explain`: what it may be.
+    argument, batch_argument, metavar, help
+        Help text of the argument, and that for `eblime batch` if it differs; its name in the usage
+        line; what `--help` says first.
     example
-        An `eblime explain NAME ...` command that works; best one that works with `batch`, too.
+        An `eblime explain NAME ...` command that works, best with `batch` too.
     items
         (argument, load_model, options) -> list of `Item`, for `eblime explain`. `load_model()`
         returns the model; `options` maps each of the domain's options to its value.
@@ -146,16 +124,9 @@ class Command:
         (model, settings, options, argument) -> explainer. The settings are the shared ones and
         those of the options that are `used_by` the explainer. None passes them to the domain's
         explainer, by name.
-    options
-        The domain's own options.
-    defaults
-        Default values of shared options that differ, such as {"design": "bernoulli", "top": 10}.
-    metavar
-        Name of the argument in the usage line.
-    help
-        What `--help` says first; empty for a general sentence.
-    batch_argument
-        As `argument`, for `eblime batch`, if it differs.
+    options, defaults
+        The domain's own options; default values of shared options that differ, such as
+        {"design": "bernoulli", "top": 10}.
 
     Examples
     --------
@@ -199,27 +170,20 @@ class Domain:
 
     Parameters
     ----------
-    name
-        "image", "tabular", ...: the name of the command, and the `domain` of its scenes.
-    feature
-        What one feature is called: "superpixel".
-    scene
-        The class of its scenes, a dataclass; files store its fields.
+    name, feature
+        "image": the name of the command, and the `domain` of its scenes; "superpixel".
+    scene, check_scene
+        The class of its scenes, a dataclass whose fields files store; and a function that refuses
+        one from a file whose fields do not fit together.
     read
         `(input, **settings) -> scene`, for `eblime.Explainer`; None where an explainer of its own
         reads the inputs. A domain that draws its perturbed inputs itself returns a
         `protocols.Subject` instead of a scene, and has `design=None`.
-    explainer
-        The explainer of its own; None is `eblime.Explainer`.
-    design, kernel
-        Defaults of `eblime.Explainer`.
-    check_scene
-        Refuses a scene whose fields do not fit together, for scenes that come from files.
-    view
-        explanation -> HTML that shows the input with its features, for pages and notebooks. An
-        element with `data-feature="j"` is coloured and can be pointed at.
-    picture
-        The plot kind that shows the input: "map".
+    explainer, design, kernel
+        The explainer of its own, None is `eblime.Explainer`; defaults of that.
+    view, picture
+        explanation -> HTML that shows the input, for pages and notebooks, where an element with
+        `data-feature="j"` is coloured and can be pointed at; the plot kind that shows it: "map".
     command
         A `Command`, or the "module:name" of one; None if the command line does not know the domain.
 

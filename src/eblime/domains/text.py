@@ -41,8 +41,15 @@ _WORD = re.compile(
 )
 _SENTENCE = re.compile(
     "\\S.*?(?:[.!?\u2026]+[\"'\u201d\u2019)\\]]*(?=\\s|$)|[\u3002\uff01\uff1f]+[\u300d\u300f\uff09]*"
-    "|(?=\n\\s*\n)|\\Z)",
+    "|(?=\n\\s*\n|\n\\s*(?:[-*\u2022]|\\d{1,3}[.)])\\s)|\\Z)",
     re.DOTALL,
+)
+# A sentence goes on after a title, an initial or the number of a list, and after some abbreviations
+# if a small letter or a digit follows, which is the last character here.
+_GOES_ON = re.compile(
+    r"(?:(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|Mt|e\.g|i\.e|cf|vs)|(?:^|[\s(])[A-Z]|^\d{1,3})\.\s+\S"
+    r"|\b(?:[A-Z]\.[A-Z]|etc|al|approx|Inc|Ltd|Co|a\.m|p\.m)\.\s+[a-z]"
+    r"|\b(?:No|Fig|Figs|Eq|Sec|Vol|pp|p|ca)\.\s+\d)$"
 )
 _CHAR = re.compile(rf"\S[{_JOINED}]*(?:\u200d\S[{_JOINED}]*)*")
 _PATTERNS = {"word": _WORD, "sentence": _SENTENCE, "char": _CHAR}
@@ -181,7 +188,10 @@ def as_finder(tokens: Tokens) -> Callable[[str], object]:
 
 def find_spans(text: str, tokens: Tokens) -> list[Span]:
     """Start and end of each token, in order and without overlap; see `read_text`."""
-    spans = _spans_of(text, as_finder(tokens)(text))
+    spans: list[Span] = []
+    for start, end in _spans_of(text, as_finder(tokens)(text)):
+        goes_on = spans and tokens == "sentence" and _GOES_ON.search(text[spans[-1][0] : start + 1])
+        spans.append((spans.pop()[0] if goes_on else start, end))
     if not spans:
         finder = "the function in `tokens`" if callable(tokens) else f"tokens={tokens!r}"
         raise ValueError(

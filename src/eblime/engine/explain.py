@@ -198,7 +198,9 @@ class Source:
 def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
     """The source of an explanation that was loaded from a file, given its explainer and input."""
     scene, stored = whole_scene(subject), explanation.scene
+    names = ("text", "template", "sources")  # of texts and prompts
     same = list(scene.features) == list(stored.features)
+    same &= all(getattr(scene, name, "") == getattr(stored, name, "") for name in names)
     if same and is_rendered(scene) and is_rendered(stored):
         same = all(
             np.array_equal(getattr(scene, name), getattr(stored, name))
@@ -207,7 +209,7 @@ def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation
     if not same:
         raise ValueError(
             "`x` must be the explained input, and `explainer` must read it as before; the features "
-            "differ from those of the explanation."
+            "or the text differ from those of the explanation."
         )
     settings = replace(settings, labels=None)  # a label may also be a number
     return Source(settings=settings, subject=subject, seed=explanation.provenance.get("seed"))

@@ -74,12 +74,13 @@ class Session:
         near = subject.neighbourhood(generator)
         settings = settings.for_input(subject.scene, exact=near.exact)
         p = subject.scene.n_features
+        decided = near.exact or getattr(subject.scene, "by_masks", False)
         make = partial(in_rounds, generator) if settings.may_end_early else as_design
         design = make(
             settings.design,
             settings.max_masks,
             p,
-            exact=near.exact and settings.may_ask_all(p),
+            exact=decided and settings.may_ask_all(p),
             method=settings.method,
             kernel=settings.kernel,
         )
@@ -179,7 +180,8 @@ class Session:
         if not isinstance(masks, (int, np.integer)):
             masks = check_design_masks(masks, p)
             ends = getattr(settings.method, "ends", "unused")
-            if known == 0 and self.neighbourhood.exact and ends != "unused":
+            wanted = getattr(self.subject.scene, "by_masks", False)
+            if known == 0 and (wanted or (self.neighbourhood.exact and ends != "unused")):
                 masks, drawn = _add_ends(masks, drawn)
         self.neighbourhood = grown = self.neighbourhood.extend(self.rng, masks)
         closeness = getattr(grown, "closeness", grown.masks)[known:]
@@ -190,8 +192,7 @@ class Session:
         if counting < p and isinstance(self.design, OneShot):
             warn_user(
                 f"There are more features ({p}) than masks that count ({counting}): expect wide "
-                "intervals. Ask for more masks, cut the input into fewer features, or use a wider "
-                "kernel."
+                "intervals. Ask for more masks, or cut the input into fewer features."
             )
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
             if not settings.may_ask_all(p):

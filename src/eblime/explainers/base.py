@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 from abc import ABC, abstractmethod
@@ -20,6 +21,7 @@ from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, check_masks, method_for, stop_settings
 from eblime.engine.targets import Labels
 from eblime.models.adapt import as_model
+from eblime.models.asynchronous import in_thread
 from eblime.models.sklearn import output_names
 from eblime.protocols import Kernel, Method, Stop, Subject
 from eblime.results.explanation import Explanation
@@ -133,8 +135,7 @@ class BaseExplainer(ABC):
     cache: CacheLike = None
     loop: LoopSettings = field(init=False)  # made from the others by the constructor
 
-    def __repr__(self) -> str:
-        return short_repr(self)
+    __repr__ = short_repr
 
     @property
     @abstractmethod
@@ -220,6 +221,10 @@ class BaseExplainer(ABC):
         """
         targets: Targets = 1 if target is None else [target]
         return next(iter(self.explain_targets(x, targets, rng, **settings).values()))
+
+    async def aexplain(self, *args: Any, **settings: Any) -> Explanation:
+        """`explain` in a thread, so that other tasks of the event loop go on meanwhile."""
+        return await asyncio.wrap_future(in_thread(lambda: self.explain(*args, **settings)))
 
     @list_settings
     def explain_targets(
@@ -316,7 +321,8 @@ class BaseExplainer(ABC):
 
     def source_of(self, explanation: Explanation, x: object) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""
-        return source_of(self.loop, self.subject(x), explanation)
+        subject = self.subject(self.input_again(x, explanation))
+        return source_of(self.loop, subject, explanation)
 
     def _normalise(self, **settings: object) -> None:
         """Replace settings by their normal form; only for constructors."""

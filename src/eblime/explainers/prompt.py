@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from eblime._checks import check_choice, check_count
 from eblime._types import RNGLike
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.prompt import (
     PromptScene,
-    check_template,
+    as_chat,
     open_sources,
-    part_labels,
+    place_sources,
     read_prompt,
     read_sources,
+    tool_results,
     with_answer,
     with_targets,
 )
 from eblime.domains.tabular.row import as_mapping
 from eblime.engine.cache import open_cache
 from eblime.engine.calls import Caller, Calls, ModelError, model_error
-from eblime.engine.explain import Source, source_of
+from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings
 from eblime.explainers.base import BaseExplainer, ExplainSettings, list_settings, spend
-from eblime.models.language import as_language_model
+from eblime.models.language import ServerModel, as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _COLUMNS = ("question", "answer", "sources")
+_SERVER = Calls(retry=3, timeout=600.0)  # of requests to a server, unless the user says otherwise
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -55,12 +59,15 @@ class PromptExplainer(BaseExplainer):
         `token_log_probs` and `token_spans`. Or any function that scores a list of prompts; then
         its scores are explained, and the answer is only shown.
     sources
-        Texts, in their order in the prompt; a dictionary from names to texts; the messages of a
-        chat, each with a "role" and a "content"; or one text, which `segmentation` cuts. Or the
-        path of a folder, whose .txt and .md files are the sources, of a .json or .jsonl file with a
-        list of texts or of objects with a "text", or of a file with one text.
+        Texts, in their order in the prompt; a dictionary or a pandas series from names to texts;
+        documents of LangChain or LlamaIndex; the messages of a chat, each with a "role" and a
+        "content"; or one text, which `segmentation` cuts. Or the path of a folder, whose .txt and
+        .md files are the sources, of a .json or .jsonl file with a list of texts or of objects with
+        a "text", or of a file with one text. None takes the results of tools in `prompt`.
     prompt
-        The template of the prompt, with {sources} and {question} in it.
+        The template of the prompt, with {sources} and {question} in it; or the messages of a chat,
+        which have them in their texts and are else sent as they are, with roles, images and calls
+        of tools. Instead of {sources}, the name of each source in braces may be where it belongs.
     segmentation
         How one text is cut into sources: "sentence", "paragraph" or "turn" (of a chat).
     separator
@@ -69,13 +76,22 @@ class PromptExplainer(BaseExplainer):
         The score of an answer, for a language model: "mean" is the mean log probability of its
         tokens, "total" their sum, "logit" the logit of its probability. "similarity" asks for a new
         answer and compares it with the first: the mean of token F1 and edit similarity. A function
-        (new answer, first answer) -> number compares them in another way.
+        (new answer, first answer) -> number, such as a judge, compares them in another way.
+    system
+        A message of the system before the prompt, which then is a chat.
+    samples
+        How often each prompt is scored, for answers or scores that vary by chance: a score is the
+        mean, and each of them a call.
+    groups
+        "similar" leaves out sources with nearly the same text together, as one feature.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
     Notes
     -----
-    A mask is a prompt to score. With the kernel "uniform" all sets of sources count the same.
+    A mask is a prompt to score. With the kernel "uniform" all sets of sources count the same. The
+    functions of a model and `score` may be `async def`. Requests to servers that fail or
+    take more than ten minutes are sent again three times, unless `calls` says otherwise.
 
     Examples
     --------
@@ -88,41 +104,44 @@ class PromptExplainer(BaseExplainer):
     source 1 'The tower opened in 1889.'
     """
 
-    sources: Any
-    prompt: str = "{sources}\n\n{question}"
+    sources: Any = None
+    prompt: str | Sequence[Mapping[str, Any]] = "{sources}\n\n{question}"
     segmentation: str = "paragraph"
     separator: str = "\n\n"
-    score: str | Callable[[str, str], float] = "mean"
+    score: str | Callable[[str, str], Any] = "mean"
     _: KW_ONLY
+    system: str | None = None
+    samples: int = 1
+    groups: Literal["similar"] | None = None
     n_masks: int | Literal["auto"] = 64
     kernel: str | Kernel | None = "uniform"
 
     domain = "prompt"
-    about = ("prompt", "segmentation", "score")
+    about = ("prompt", "segmentation", "score", "system", "samples", "groups")
     max_masks = 2_000  # prompts cost time or money
 
     def __post_init__(self) -> None:
-        check_template(self.prompt)
-        if isinstance(self.sources, os.PathLike):
-            self._normalise(sources=open_sources(Path(self.sources)))
+        prompt = as_chat(self.prompt, self.system)
+        check_count("samples", self.samples)
+        check_choice("groups", self.groups or "similar", ("similar",))
+        if self.sources is None and not isinstance(prompt, str):
+            self._normalise(**tool_results(self.prompt))
+            prompt = as_chat(self.prompt, self.system)
+        known = self.sources
+        known = open_sources(Path(known)) if isinstance(known, os.PathLike) else known
+        self._normalise(sources=list(known) if isinstance(known, Iterator) else known)
         if self.sources is not None:
-            self._sources(self.sources)
+            place_sources(prompt, self._sources(self.sources)[0])
         if self._is_language or is_language_model(self.model):
             language = self.model.language if self._is_language else as_language_model(self.model)
             model = AnswerScore(language=language, score=self.score)
             model.check()
-            self._normalise(model=model, labels=["answer"])
+            usual = _SERVER if isinstance(language, ServerModel) else Calls()
+            self._normalise(model=model, labels=["answer"], calls=usual.merge(self.calls))
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:
-        """Read a question; a language model answers it if it comes without an answer.
-
-        Parameters
-        ----------
-        x
-            The question, or a dictionary with the keys "question", "answer" and "sources", each of
-            which may be missing.
-        """
+        """Read a question; a language model answers it if it comes without an answer."""
         return self.prepare(x, 1, self.loop)[1]
 
     @list_settings
@@ -143,19 +162,13 @@ class PromptExplainer(BaseExplainer):
             The question; None if `prompt` has no {question}. Or a dictionary with the keys
             "question", "answer" and "sources", each of which may be missing.
         target
-            What to explain: None is the whole answer, a number k > 0 its sentence k, and a text
-            that part of it. If the model is a function, a column of its scores.
-        rng
-            Seed or generator; the same seed gives the same masks and the same result.
+            What to explain: None is the whole answer, a number k > 0 its sentence k, and a text or
+            a pair (start, end) that part of it. If the model is a function, a column of its scores.
         answer
             The answer to explain. None asks the model for its answer to the prompt with all
             sources: one more call, which a cache saves the next time.
-        n_masks
-            Number of prompts to score; None uses the explainer's setting.
-        max_masks
-            The most prompts to score with `until`; None is 2,000.
-        until, max_seconds, calls, cache, progress
-            See `TextExplainer.explain`.
+        rng, n_masks, until, max_masks, max_seconds, calls, cache, progress
+            See `TextExplainer.explain`; `max_masks` is 2,000 by default.
         """
         whole = 0 if target is None and self._is_language else target
         return BaseExplainer.explain(self, self._row(x, answer), whole, rng, **settings)
@@ -177,13 +190,8 @@ class PromptExplainer(BaseExplainer):
         x, rng, answer, n_masks, until, max_masks, max_seconds, calls, cache, progress
             See `explain`; a stop rule must be reached for every target.
         targets
-            Numbers of sentences, with 0 for the whole answer, and parts of the answer as texts;
-            None is the whole answer and each of its sentences.
-
-        Returns
-        -------
-        explanations
-            One explanation per target, by number: the whole answer, its sentences, other parts.
+            Numbers of sentences, with 0 for the whole answer, and parts of the answer as for
+            `explain`; None is the whole answer and each of its sentences.
         """
         return BaseExplainer.explain_targets(self, self._row(x, answer), targets, rng, **settings)
 
@@ -193,25 +201,23 @@ class PromptExplainer(BaseExplainer):
         """Read the question and its answer, for which the model may be asked, and cut that."""
         scene = self._scene(self._row(x))
         if self._is_language and not scene.answer:
-            answer, spent = _generate(self.model, scene.text, settings.calls)
+            answer, spent = _generate(self.model, scene, settings.calls)
             scene, settings = with_answer(scene, answer), spend(settings, spent)
         most = settings.calls.max_calls
         if most is not None:  # the design must know how many masks can be asked
-            settings = replace(settings, n_masks=max(1, min(settings.masks_for(), most - 1)))
+            room = most // self.samples - 2  # without the prompts with all sources and with none
+            settings = replace(settings, n_masks=max(1, min(settings.masks_for(), room)))
         if self._is_language and targets != 1:  # a run explains whole answers
-            scene, targets = with_targets(scene, targets)
-            settings = replace(settings, labels=part_labels(scene))
-        return settings, self._subject(scene), 3 if targets is None else targets
+            scene, targets, labels = with_targets(scene, targets)
+            settings = replace(settings, labels=labels)
+        varies = self.samples > 1 or getattr(self.model, "generates", False)
+        wanted = 3 if targets is None else targets
+        return settings, MaskedSubject(scene=scene, exact=not varies), wanted
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
-        """Where a loaded explanation of the question comes from; for `Explanation.more`."""
-        scene: Any = explanation.scene
-        if self._scene(self._row(x, scene.answer or None)).text != scene.text:
-            raise ValueError(
-                "`x` must be the explained question, and `explainer` must have the same sources; "
-                "the prompt differs from that of the explanation."
-            )
-        return source_of(self.loop, self._subject(scene), explanation)
+        """Where a loaded explanation comes from, with the parts of the answer."""
+        found, scene = BaseExplainer.source_of(self, explanation, x), explanation.scene
+        return replace(found, subject=replace(cast("MaskedSubject", found.subject), scene=scene))
 
     def input_again(self, x: Any, explanation: Explanation) -> Any:
         """The question with the answer that was explained."""
@@ -229,12 +235,12 @@ class PromptExplainer(BaseExplainer):
         unknown = [str(key) for key in row if key not in _COLUMNS]
         if "question" not in row and unknown:
             raise ValueError(f'A row must have a column "question"; got {", ".join(unknown)}.')
-        known = {key: row[key] for key in _COLUMNS if key in row}
+        known = {key: row.get(key) for key in _COLUMNS}
         known |= {} if answer is None else {"answer": answer}
         return {  # a table has NaN where a row has no answer
             key: value
             for key, value in known.items()
-            if value is not None and not (isinstance(value, float) and np.isnan(value))
+            if not (value is None or (isinstance(value, float) and np.isnan(value)))
         }
 
     def _sources(self, sources: object) -> Any:
@@ -242,31 +248,32 @@ class PromptExplainer(BaseExplainer):
 
     def _scene(self, row: Mapping[str, Any]) -> PromptScene:
         """The prompt and its answer, if there is one."""
-        words = getattr(self.model, "words", "")
-        sources = self._sources(row.get("sources", self.sources))
-        scene = read_prompt(row.get("question"), sources, prompt=self.prompt, score=words)
+        scene = read_prompt(
+            row.get("question"),
+            self._sources(row.get("sources", self.sources)),
+            prompt=as_chat(self.prompt, self.system),
+            groups=self.groups,
+            score=getattr(self.model, "words", ""),
+            cost=self.samples,
+        )
         if "answer" in row:
             scene = with_answer(scene, row["answer"])
         _check_context(getattr(self.model, "language", None), scene)
         return scene
 
-    def _subject(self, scene: PromptScene) -> MaskedSubject:
-        """The prompt; new answers vary by chance."""
-        return MaskedSubject(scene=scene, exact=not getattr(self.model, "generates", False))
 
-
-def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
+def _generate(model: AnswerScore, scene: PromptScene, calls: Calls) -> tuple[str, int]:
     """The answer to the prompt with all sources, from the cache if it is there, and the calls."""
-    generate = getattr(model.language, "generate", None)
-    if generate is None:
+    if not hasattr(model.language, "generate"):
         raise ValueError("`answer` must be given: the model has no method `generate`.")
-    key = prompt.encode("utf8", "surrogatepass")
+    prompt = scene.prompt([True] * scene.n_features)
+    key = json.dumps(prompt).encode()
     with open_cache(calls.cache, model) as section_of:
         section = section_of("written answers")
         if section is not None and (known := section.read_text(key)) is not None:
             return known, 0
         try:
-            (answer,) = (caller := Caller(generate, calls)).answer([prompt], 1)
+            (answer,) = (caller := Caller(model.generate, calls)).answer([prompt], 1)
         except Exception as error:
             raise model_error(1, error) from error
         if not isinstance(answer, str) or not answer.strip():
@@ -283,12 +290,12 @@ def _check_context(language: object, scene: PromptScene) -> None:
     count, limit = getattr(language, "count_tokens", None), getattr(language, "context", None)
     if count is None or limit is None:
         return
-    prompt, answer = count(scene.text), count(scene.answer) if scene.answer else 0
-    if prompt + answer > limit:
-        longest = max(range(scene.n_features), key=lambda j: len(scene.sources[j]))
-        extra = f" and the answer {answer:,}" if answer else ""
+    tokens = count(scene.text) + (count(scene.answer) if scene.answer else 0)
+    if tokens > limit:
+        texts = scene.details()["text"]
+        longest = max(range(scene.n_features), key=lambda j: len(texts[j]))
         raise ValueError(
-            f"The prompt must fit into the {limit:,} tokens that the model can read; it has "
-            f"{prompt:,}{extra}. The longest of its {scene.n_features} sources, "
-            f"{scene.features[longest]}, has {count(scene.sources[longest]):,}."
+            f"The prompt must fit into the {limit:,} tokens that the model can read; with "
+            f"the answer it has {tokens:,}. The longest of its {scene.n_features} sources, "
+            f"{scene.features[longest]}, has {count(texts[longest]):,}."
         )

@@ -62,16 +62,13 @@ class BayesSHAP:
         ends = _ends(answers)
         weighed = replace(answers, weights=_weights(answers, interior=False))
         if ends is None:
-            return self._free(weighed)
+            [problem] = regress([weighed], flat=True)
+            mixture = self._mixture(weighed.masks, problem)
+            posterior = bayesian_posterior(self.name, problem, mixture)
+            estimand = "linear fit by the Shapley kernel, free intercept"
+            return replace(posterior, estimand=estimand)
         inside = _weights(answers, interior=True)
         return self._exact_at_ends(weighed, inside, *ends)
-
-    def _free(self, answers: Answers) -> Posterior:
-        """Posterior with a free intercept."""
-        [problem] = regress([answers], flat=True)
-        mixture = self._mixture(answers.masks, problem)
-        posterior = bayesian_posterior(self.name, problem, mixture)
-        return replace(posterior, estimand="linear fit by the Shapley kernel, free intercept")
 
     def _exact_at_ends(
         self, answers: Answers, inside: FloatArray, shown: float, hidden: float

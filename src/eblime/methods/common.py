@@ -38,6 +38,7 @@ from eblime.protocols import Law, ScalarLaw
 
 _MET = 1e-10  # share of a row that counts as met by the masks alone
 _LEAST_PENALTY = 1e-3  # of lambda
+_PER_MASK = 0.5  # what a feature per mask adds to variances, where masks come in pairs
 _BLOCK, _ROWS = 1 << 15, 500  # numbers and rows held at once
 _WIDE = 100  # features from which on leverages have six digits
 LINEAR_FIT = "weighted linear fit, "  # how the estimand of every regression begins
@@ -197,6 +198,10 @@ def local_posterior(
             scaled, groups = rescale(spectrum, np.exp(-law.fitted / 2)), pair_numbers(answers.masks)
             moved = replace(response, y=response.y - spectrum.masks @ law.origin)
             law = law.stretch(noise_factors(scaled, moved, law.base, groups))
+    pairs = problem.pairs
+    if pairs is not None and response.unit and even_share(spectrum, pairs) <= MOST_EVEN:
+        n, p = spectrum.masks.shape
+        law = law.stretch(np.full(p, np.sqrt(1 + _PER_MASK * min(p / n, 1.0))))
     posterior = replace(posterior, law=law, held_out=held)
     posterior = with_population(replace(posterior, extras=_local_extras(law, problem)), problem)
     if not isinstance(posterior.law, LocalMixture):  # all masks are known

@@ -76,6 +76,8 @@ def as_model(model: Any) -> Model:
     if _is_torch(model):
         return TorchModel(model)
     is_path = isinstance(model, (str, os.PathLike))
+    if str(model).startswith(("http://", "https://")) and is_path:
+        raise TypeError("The address of a server is a language model: use PromptExplainer.")
     if is_path or descends(model, "onnxruntime", "InferenceSession"):
         return OnnxModel.load(model)
     if getattr(model, "task", None) in _TASKS and callable(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -42,6 +43,13 @@ class AsyncModel:
         """The scores of a batch; a copy, as another call may fill the same array meanwhile."""
         returned = await self.function(batch)
         return returned.copy() if isinstance(returned, np.ndarray) else returned
+
+
+def awaited(returned: Any) -> Any:
+    """What a function returned; if that is a coroutine, what it returns in the end."""
+    if not inspect.iscoroutine(returned):
+        return returned
+    return wait_for(asyncio.run_coroutine_threadsafe(returned, _running_loop()))
 
 
 def in_thread(function: Callable[..., T], *args: object) -> Future[T]:

@@ -12,10 +12,7 @@ from eblime._digest import UnknownContentError, digest_of
 from eblime.models.onnx import OnnxModel
 from eblime.models.signal import SignalModel
 
-__all__ = ["fingerprint", "named"]
-
 _FUNCTIONS = ("preprocess", "reader")  # settings of eblime's own models
-_JUDGES = ("score", "embed")  # functions that compare answers
 _LEFT_OUT = ("url", "key_name", "digest", "device")  # they change no answer
 _DATA = (str, int, float, tuple, Mapping)
 
@@ -62,8 +59,11 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
         value = getattr(model, entry.name)
         if not entry.compare or entry.name in _LEFT_OUT:
             continue
-        if entry.name in _JUDGES and callable(value):
-            yield entry.name, _name_of_judge(entry.name, value)
+        if entry.name == "score" and callable(value):  # it compares answers
+            if not isinstance(getattr(value, "model_id", None), str):
+                wrong = "`cache` needs a name for the function `score`, which may change: set"
+                raise TypeError(f'{wrong} its attribute, such as judge.model_id = "judge 1".')
+            yield entry.name, value.model_id
         elif isinstance(value, MethodType):
             yield entry.name, value.__name__
         elif _is_adapter(value):
@@ -71,14 +71,3 @@ def _settings(model: Any) -> Iterator[tuple[str, str]]:
         elif entry.name in _FUNCTIONS or isinstance(value, _DATA):
             with suppress(UnknownContentError):
                 yield entry.name, digest_of(value)
-
-
-def _name_of_judge(setting: str, function: object) -> str:
-    known = getattr(function, "model_id", None)
-    if isinstance(known, str) and known:
-        return known
-    raise TypeError(
-        f"`cache` needs a name for the function `{setting}`, because what it returns can depend on "
-        'other code: set its attribute, such as judge.model_id = "judge, 2026-11-03", and change '
-        "the name when the function changes."
-    )

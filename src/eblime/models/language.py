@@ -12,6 +12,7 @@ import ipaddress
 import json
 import math
 import os
+import re
 import threading
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,14 +51,7 @@ _ROUNDING = 1e-3  # of a log probability that is nearly 0
 
 
 def as_language_model(obj: object) -> Any:
-    """Wrap a language model.
-
-    Parameters
-    ----------
-    obj
-        The pair (model, tokenizer) of transformers, the folder of such a model, the address of an
-        OpenAI-compatible server, which ends in /v1 or in /v1#name if it has several models, or an
-        object with the methods `generate`, `token_log_probs` and `token_spans`.
+    """Wrap a language model: see `PromptExplainer` for what it may be.
 
     Examples
     --------
@@ -84,9 +78,9 @@ def as_language_model(obj: object) -> Any:
     )
 
 
-def _check_generation(max_new_tokens: int, temperature: float) -> None:
-    check_count("max_new_tokens", max_new_tokens)
-    check_number("temperature", temperature, zero=True)
+def _check_generation(model: TransformersModel | ServerModel) -> None:
+    check_count("max_new_tokens", model.max_new_tokens)
+    check_number("temperature", model.temperature, zero=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -96,19 +90,9 @@ class TransformersModel:
     The network runs on its own device and in its own precision, in eval mode and without gradients.
     Prompts are batched with padding on the left, and an answer is scored by one forward pass.
 
-    Parameters
-    ----------
-    model
-        Such as `AutoModelForCausalLM.from_pretrained(...)`.
-    tokenizer
-        A fast tokenizer, such as `AutoTokenizer.from_pretrained(...)`.
-    chat
-        Whether a prompt is the message of a user, put into the tokenizer's chat template. None does
-        so if the tokenizer has a template; False gives the model the prompt as it is.
-    max_new_tokens
-        Longest answer to generate.
-    temperature
-        0 always takes the most probable token; above it, tokens are drawn.
+    `chat` says whether a prompt that is a text becomes the message of a user, in the tokenizer's
+    chat template; None does so if there is one. A `temperature` of 0 always takes the most probable
+    token; above it, tokens are drawn. `max_new_tokens` limits an answer.
 
     Examples
     --------
@@ -127,13 +111,11 @@ class TransformersModel:
     batch_sizes: ClassVar[Sequence[int]] = (4, 16, 64)
 
     def __post_init__(self) -> None:
-        _check_generation(self.max_new_tokens, self.temperature)
+        _check_generation(self)
         kind, config = type(self.model).__name__, getattr(self.model, "config", None)
         seq2seq = getattr(config, "is_encoder_decoder", config is None)
         if seq2seq or not descends(self.model, "torch", "Module"):
-            raise TypeError(
-                f"`model` must be a causal language model of transformers, a decoder; got {kind}."
-            )
+            raise TypeError(f"`model` must be a causal language model, a decoder; got {kind}.")
         if not getattr(self.tokenizer, "is_fast", False):
             kind = type(self.tokenizer).__name__
             raise TypeError(f"`tokenizer` must be a fast tokenizer of transformers; got {kind}.")
@@ -205,12 +187,12 @@ class TransformersModel:
     def _encode(self, text: str, *, special: bool = False) -> list[int]:
         return [int(k) for k in self.tokenizer(text, add_special_tokens=special)["input_ids"]]
 
-    def _prompt(self, prompt: str) -> list[int]:
+    def _prompt(self, prompt: Any) -> list[int]:
         """The tokens of a prompt, in the chat template if there is one."""
         tokenizer, options = self.tokenizer, {"tokenize": False, "add_generation_prompt": True}
-        if self.chat or (self.chat is None and getattr(tokenizer, "chat_template", None)):
-            message = [{"role": "user", "content": str(prompt)}]
-            return self._encode(tokenizer.apply_chat_template(message, **options))
+        usual = self.chat is not False and getattr(tokenizer, "chat_template", None)
+        if usual or not isinstance(prompt, str):
+            return self._encode(tokenizer.apply_chat_template(_messages(prompt), **options))
         ids = self._encode(prompt, special=True)
         if ids and ids[-1] == tokenizer.eos_token_id and not prompt.endswith(tokenizer.eos_token):
             ids.pop()  # the answer goes on from here
@@ -267,6 +249,11 @@ class TransformersModel:
         return np.asarray(values, dtype=np.float64)
 
 
+def _messages(prompt: Any) -> list[dict[str, Any]]:
+    """A text as the message of a user; the messages of a chat as they are."""
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+
+
 class ServerError(RuntimeError):
     """A server refused, failed, or returned something else than was asked for.
 
@@ -291,7 +278,12 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 # How prompts are sent, and whether the log probabilities of an answer come back, best first. Those
 # of `prompt_logprobs` are vLLM's.
 _WAYS = (("chat", True), ("text", True), ("chat", False), ("text", False))
+_CHATS = (_WAYS[0], _WAYS[2])
 _PROBING = threading.Lock()
+_REFUSED = {  # field -> what a refusal says of it, and what to send instead
+    "max_tokens": (re.compile("max_completion_tokens"), "max_completion_tokens"),
+    "temperature": (re.compile("temperature.*(?:support|default|deprecated)", re.I), ""),
+}
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _AGAIN = {408, 409, 425, 429}  # and all from 500
 
@@ -313,18 +305,9 @@ class ServerModel:
     https or to this computer, and removed from all that the server returns, if it has at least 8
     characters. Redirects are not followed, and only https goes through a proxy.
 
-    Parameters
-    ----------
-    url
-        Such as "http://localhost:8000/v1".
-    model
-        Name of the model on the server; None is the only one there.
-    key_name
-        Name of the environment variable with the key, if it is set; None sends no key.
-    max_new_tokens, temperature
-        As for `TransformersModel`.
-    options
-        Other fields of each request, such as {"seed": 1}; None leaves a field out.
+    `model` is its name on the server, None the only one there; `key_name` the name of the
+    environment variable with the key, and None sends no key; `options` are other fields of each
+    request, such as {"seed": 1}, where None leaves a field out.
 
     Examples
     --------
@@ -338,36 +321,31 @@ class ServerModel:
     max_new_tokens: int = field(default=256, kw_only=True)
     temperature: float = field(default=0.0, kw_only=True)
     options: Mapping[str, object] | None = field(default=None, kw_only=True)
-    _memory: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
+    _memory: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
 
     batch_sizes: ClassVar[Sequence[int]] = (1,)
 
     def __post_init__(self) -> None:
-        _check_generation(self.max_new_tokens, self.temperature)
+        _check_generation(self)
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("`url` must be the address of a server: 'http://localhost:8000/v1'.")
         if parts.username or parts.password or parts.query:
-            raise ValueError(
-                "`url` must not have a password or a key in it: set an environment variable, and "
-                "give its name as `key_name`."
-            )
+            raise ValueError("`url` must not have a password or a key in it; see `key_name`.")
         if self.key_name not in (None, "OPENAI_API_KEY", *os.environ):
             raise ValueError("`key_name` must be the name of an environment variable that is set.")
         self._key()
 
-    def __repr__(self) -> str:
-        return short_repr(self)
+    __repr__ = short_repr
 
     def generate(self, prompts: Sequence[str]) -> list[str]:
         """The model's answers, of at most `max_new_tokens` tokens, one request each."""
-        form, _ = self._find_way()
+        form, _ = self._find_way(prompts)
         place = ("message", "content") if form == "chat" else ("text",)
-        settings: dict[str, Any] = {"max_tokens": self.max_new_tokens}
-        settings["temperature"] = self.temperature
+        settings: Any = {"max_tokens": self.max_new_tokens, "temperature": self.temperature}
         found = []
         for prompt in prompts:
-            reply = self._ask_prompt(form, str(prompt), **settings)
+            reply = self._ask_prompt(form, prompt, **settings)
             text = _find(reply, "choices", 0, *place, kind=str)
             if text is None:
                 reason = _short(_find(reply, "choices", 0, "finish_reason"))
@@ -379,20 +357,15 @@ class ServerModel:
         """The log probability of each token of the answer, given each prompt."""
         if not answer.strip():
             raise ValueError("`answer` must not be empty.")
-        form, scores = self._find_way()
+        form, scores = self._find_way(prompts)
         if not scores:
-            raise self._error(
-                "returns texts, but no log probabilities of a given answer: use "
-                'score="similarity", or a server with `prompt_logprobs`, such as vLLM'
-            )
+            raise self._error('has no `prompt_logprobs`, as vLLM has: use score="similarity"')
         found = []
         for prompt in prompts:
-            spans, values = self._score(form, str(prompt), answer)
+            spans, values = self._score(form, prompt, answer)
             if self._memory.setdefault(f"spans of {answer}", spans) != spans:
-                raise self._error(
-                    "cuts the answer into other tokens if the prompt before it is another one: end "
-                    "the prompt with a line break"
-                )
+                wrong = "cuts the answer into other tokens after another prompt"
+                raise self._error(f"{wrong}: end the prompt with a line break")
             found.append(values)
         return found
 
@@ -403,39 +376,39 @@ class ServerModel:
         spans: Spans = self._memory[f"spans of {answer}"]
         return spans
 
-    def _find_way(self) -> tuple[str, bool]:
+    def _find_way(self, prompts: Sequence[Any]) -> tuple[str, bool]:
         """What the server supports, found by the first call; other threads wait for it."""
         known = self._memory
+        chats = not all(isinstance(prompt, str) for prompt in prompts)
+        ways = _CHATS if chats else _WAYS
         with _PROBING:
             if "model" not in known:
                 known["model"] = self.model or self._only_model()
-            for form, scores in () if "way" in known else _WAYS:
+            for form, scores in () if ways in known else ways:
                 try:
                     if scores:
                         self._score(form, "Say yes.\n", "yes")
                     else:
                         self._ask_prompt(form, "Say yes.", max_tokens=1)
                 except ServerError as error:
-                    if error.status not in _UNSUPPORTED or (form, scores) == _WAYS[-1]:
+                    if error.status not in _UNSUPPORTED or (form, scores) == ways[-1]:
                         raise
                 else:
-                    known["way"] = form, scores
+                    known[ways] = form, scores
                     break
-        way: tuple[str, bool] = known["way"]
-        return way
+        found: tuple[str, bool] = known[ways]
+        return found
 
     def _only_model(self) -> str:
         entries = _find(self._ask("/models"), "data", kind=list) or []
         names = [str(_find(entry, "id")) for entry in entries]
         if len(names) != 1:
             known = _short(", ".join(names[:10])) or "none"
-            raise self._error(
-                f"needs the name of one of the models of the server: {known}. Add its name to the "
-                f"address: {self.url}#name"
-            )
+            wrong = f"needs the name of one of the models of the server: {known}"
+            raise self._error(f"{wrong}. Add its name to the address: {self.url}#name")
         return names[0]
 
-    def _score(self, form: str, prompt: str, answer: str) -> tuple[Spans, FloatArray]:
+    def _score(self, form: str, prompt: Any, answer: str) -> tuple[Spans, FloatArray]:
         reply = self._ask_prompt(form, prompt, answer, max_tokens=1, prompt_logprobs=0)
         entries = [
             next(iter(entry.values()), None) if isinstance(entry, dict) else None
@@ -456,35 +429,45 @@ class ServerModel:
                 )
         return spans, np.minimum(np.array(logs, dtype=np.float64), 0.0)
 
-    def _ask_prompt(self, form: str, prompt: str, answer: str = "", **settings: object) -> Any:
+    def _ask_prompt(self, form: str, prompt: Any, answer: str = "", **settings: object) -> Any:
         """The reply to a prompt, and the beginning of an answer to it, with one choice."""
         body: dict[str, Any] = {"temperature": 0.0, **settings}
         path = "/chat/completions" if form == "chat" else "/completions"
         if form == "text":
             body["prompt"] = prompt + answer
         else:
-            body["messages"] = [{"role": "user", "content": prompt}]
+            body["messages"] = _messages(prompt)
         if form == "chat" and answer:
             body["messages"].append({"role": "assistant", "content": answer})
             body |= {"add_generation_prompt": False, "continue_final_message": True}
         reply = self._ask(path, body)
         choices = _find(reply, "choices", kind=list) or []
         if len(choices) != 1:
-            number = len(choices) or "no"
-            raise self._error(f"must return one choice; it returned {number}", retry_after=0)
+            raise self._error(f"must return one choice, not {len(choices)}", retry_after=0)
         return reply
 
     def _ask(self, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """Send one request, and return what the reply has."""
-        data = None
-        if body is not None:
-            fields = {"model": self._memory.get("model"), **body, **(self.options or {})}
-            fields = {name: value for name, value in fields.items() if value is not None}
-            data = json.dumps(fields).encode()
-        found = self._fetch(path, data)
+        """Send one request, and return what the reply has.
+
+        A server may want another name for `max_tokens`, or no `temperature`: if it says so, the
+        request is sent again without them, and so are all that follow.
+        """
+        found = self._fetch(path, self._data(body))
+        for name, (said, other) in _REFUSED.items():
+            if isinstance(found, ServerError) and name in (body or ()) and said.search(str(found)):
+                self._memory[f"name of {name}"] = other
+                found = self._fetch(path, self._data(body))
         if isinstance(found, ServerError):  # raised here, where no frame of a traceback has the key
             raise found
         return found
+
+    def _data(self, body: Mapping[str, object] | None) -> bytes | None:
+        if body is None:
+            return None
+        known = self._memory
+        sent = {known.get(f"name of {name}", name): value for name, value in body.items()}
+        fields = {"model": known.get("model"), **sent, **(self.options or {}), "": None}
+        return json.dumps({k: value for k, value in fields.items() if value is not None}).encode()
 
     def _error(self, words: str, *, retry_after: float = math.inf, status: int = 0) -> ServerError:
         message = f"The server at {self.url} {words}."
@@ -548,10 +531,8 @@ class ServerModel:
         name = f"The key in the environment variable {self.key_name}"
         if safe:
             raise ValueError(f"{name} must be printable ASCII characters without spaces.")
-        raise ValueError(
-            f"{name} is sent only over https or to this computer, and {self.url} is neither. Use "
-            "https, or send no key: unset the variable, or set key_name=None."
-        )
+        where = f"only over https or to this computer, not to {self.url}"
+        raise ValueError(f"{name} is sent {where}. Use https, or set key_name=None to send none.")
 
 
 # Plain http does not go through a proxy, which would see the key.

@@ -14,8 +14,7 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._types import BoolArray, FloatArray
-
-__all__ = ["SCORES", "AnswerScore", "is_language_model", "similarity"]
+from eblime.models.asynchronous import awaited
 
 SCORES = {  # name -> what it is, in words
     "mean": "the mean log probability of the answer's tokens",
@@ -27,10 +26,13 @@ _LARGEST = -1e-7  # log probability of a logit: single precision knows no probab
 
 
 def is_language_model(model: object) -> bool:
-    """Whether it answers prompts, rather than scoring them: an address, a pair, or an object."""
+    """Whether it answers prompts, rather than scoring them: an address, a pair, or an object.
+
+    A client of a server has a `base_url`; `as_language_model` says what to pass instead.
+    """
     if isinstance(model, (str, tuple, os.PathLike)):
         return True
-    return any(hasattr(model, name) for name in ("generate", "token_log_probs"))
+    return any(hasattr(model, name) for name in ("generate", "token_log_probs", "base_url"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class AnswerScore:
     ranked = False  # the outputs are parts of an answer
 
     language: Any  # as `as_language_model` returns it
-    score: str | Callable[[str, str], float] = "mean"  # a name in `SCORES`, or a function
+    score: str | Callable[[str, str], Any] = "mean"  # a name in `SCORES`, or a function
 
     @property
     def generates(self) -> bool:
@@ -85,20 +87,28 @@ class AnswerScore:
             found[rows] = self._scores([prompts[k] for k in rows], answer)
         return found
 
+    def generate(self, batch: Sequence[Any]) -> Any:
+        """New answers to prompts; those of an `async def` are awaited."""
+        return awaited(self.language.generate(batch))
+
+    def _compare(self, new: str, answer: str, parts: Sequence[str]) -> list[float]:
+        """How similar a new answer is to an answer, and its nearest sentences to parts of it."""
+        compare = self.score if callable(self.score) else similarity
+        pieces = re.split(r"(?<=[.!?])\s+", new) if parts else []
+        pairs = [(new, answer), *((piece, part) for part in parts for piece in pieces)]
+        found = [float(awaited(compare(*pair))) for pair in pairs]
+        nearest = np.reshape(found[1:], (len(parts), len(pieces))).max(axis=1, initial=-np.inf)
+        return [found[0], *nearest.tolist()]
+
     def _scores(self, prompts: Sequence[Any], answer: str) -> FloatArray:
         """Scores of prompts with the same answer."""
-        spans, plain = prompts[0].spans, [str(prompt) for prompt in prompts]
+        spans = prompts[0].spans
+        plain = [str(prompt) if isinstance(prompt, str) else list(prompt) for prompt in prompts]
         if self.generates:
-            compare = self.score if callable(self.score) else similarity
-            new = self.language.generate(plain)
             parts = [answer[a:b] for a, b in spans[1:]]
-            return np.array(
-                [
-                    [float(compare(text, answer)), *(_nearest(compare, text, p) for p in parts)]
-                    for text in new
-                ]
-            )
-        logs = np.array(self.language.token_log_probs(plain, answer), dtype=np.float64)
+            return np.array([self._compare(new, answer, parts) for new in self.generate(plain)])
+        logs = awaited(self.language.token_log_probs(plain, answer))
+        logs = np.array(logs, dtype=np.float64)
         # a server knows the tokens of an answer when it has scored it
         members = _members(self.language.token_spans(answer), spans)  # (parts, tokens)
         totals = logs @ members.T
@@ -116,10 +126,6 @@ def _members(tokens: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
     if empty.size:
         raise ValueError(f"The part {spans[empty[0]]} of the answer has no token of the model.")
     return found
-
-
-def _nearest(compare: Callable[[str, str], float], new: str, part: str) -> float:
-    return max(float(compare(sentence, part)) for sentence in re.split(r"(?<=[.!?])\s+", new))
 
 
 def similarity(new: str, answer: str) -> float:

@@ -17,18 +17,9 @@ from eblime.models.conversion import descends, is_async, is_frame
 class SklearnModel:
     """A method such as `predict_proba` as a model; images are flattened to rows.
 
-    Parameters
-    ----------
-    predict
-        The method: rows, texts or a data frame in, scores or class names out.
-    classes
-        Class names, for a classifier that has only `predict`; with several outputs, an array of
-        names for each.
-    ranked
-        Whether the largest output is "the prediction": not if each is about something else, as
-        those of a regressor, or of a classifier that answers several questions.
-    as_is
-        Whether batches are not flattened, for estimators of signals (n, C, T).
+    `predict` is the method: rows, texts or a data frame in, scores or class names out. `classes`
+    are for a classifier that has only `predict`. With `ranked` the largest output is "the
+    prediction"; with `as_is` batches are not flattened, for estimators of signals (n, C, T).
     """
 
     predict: Callable[[Any], Any]

@@ -149,6 +149,17 @@ class Explanation:
         return "log-odds" if logit else ""
 
     @property
+    def grounded(self) -> float | None:
+        """How much higher the score of a prompt is with all sources than with none of them.
+
+        None for other inputs, and where the score with none is not known.
+        """
+        none = ~self.masks.any(axis=1)
+        if self.scene.domain != "prompt" or not none.any():
+            return None
+        return self.prediction - float(self.scores[none].mean())
+
+    @property
     def estimand(self) -> str:
         """What the importances estimate: an average over which masks, with which weights.
 
@@ -317,17 +328,8 @@ class Explanation:
     ) -> Explanation:
         """Ask the model about n more masks; returns the explanation of all answers.
 
-        Answers that are known are not asked again.
-
-        Parameters
-        ----------
-        n
-            Number of masks to add.
-        explainer, x
-            The explainer and the input, for an explanation that was loaded from a file or
-            pickled: such an explanation does not know its model.
-        progress
-            As for `ImageExplainer`.
+        Answers that are known are not asked again. An explanation that was loaded from a file or
+        pickled needs its `explainer` and its input `x`. `progress` is as for `ImageExplainer`.
         """
         if (explainer is None) != (x is None):
             raise ValueError("`explainer` and `x` must be given together, or neither of them.")

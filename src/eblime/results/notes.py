@@ -5,7 +5,7 @@ The page, the notebook and the terminal show the same sentences.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def is_poor_fit(explanation: Explanation) -> bool:
 def notes(explanation: Explanation) -> list[str]:
     """What a reader should know before relying on the numbers; a poor fit comes first."""
     post = explanation.posterior
-    found = []
+    found = _source_notes(explanation) if explanation.scene.domain == "prompt" else []
     if post.constant:
         found.append(
             "The model returned the same score for every mask: no feature has an effect here, and "
@@ -156,6 +156,28 @@ def notes(explanation: Explanation) -> list[str]:
     return found
 
 
+def _source_notes(explanation: Explanation) -> list[str]:
+    """Notes about a prompt: all sources together, a cut answer, and sources that are copies."""
+    scene: Any = explanation.scene
+    found = []
+    if (gain := explanation.grounded) is not None:
+        factor = f", a factor of exp({gain:.2g}) = {np.exp(min(gain, 700)):.2g}"
+        whole, score = explanation.prediction, printable(scene.score)
+        found.append(
+            f"The score{f', {score},' if score else ''} is {whole:.3g} with all sources and "
+            f"{whole - gain:.3g} with none{factor if 'log' in score else ''}."
+        )
+    for group in scene.copies():
+        named = ", ".join(printable(scene.features[j]) for j in group[:_NAMED])
+        more = f" and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
+        found.append(
+            f"The texts of {named}{more} are nearly equal: they share "
+            f"{explanation.posterior.mean[group].sum():.3g} of importance, and each alone may look "
+            'unimportant. `groups="similar"` explains them as one source.'
+        )
+    return found
+
+
 def _fit_notes(explanation: Explanation) -> list[str]:
     """Notes about R^2 and its cause: the method's prior, few masks, or the model."""
     post = explanation.posterior
@@ -186,6 +208,8 @@ def _fit_notes(explanation: Explanation) -> list[str]:
             f"It follows its own {post.n_masks} masks (in-sample R² {post.r2:.2f}), which are few "
             f"for {explanation.answers.n_varying} features: more masks or fewer features will help."
         )
+    elif explanation.scene.domain == "prompt":
+        reason = "Sources act together: see `interactions()`."
     elif r2 < _POOR:
         reason = "Coarser or other features, or a narrower kernel, may describe the model better."
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,16 +12,28 @@ from numpy.typing import ArrayLike
 
 from eblime._checks import as_floats, check_choice, check_count, check_scores
 from eblime._types import FloatArray
+from eblime.answers import Answers
 from eblime.compat.lime.explanation import Weighted, class_name
 from eblime.compat.lime.lime_base import SELECTIONS, LimeBase, exponential_kernel
 from eblime.domains.drawn import DRAWN, Drawn
 from eblime.explainers.general import Explainer
 from eblime.kernels import ExponentialKernel
 from eblime.laws import PointMass, PointValue
-from eblime.methods.ridge import LIME
 from eblime.posterior import Posterior
 from eblime.protocols import Method, Scene
 from eblime.results.explanation import Explanation, NotRefitted
+
+
+@dataclass(frozen=True)
+class _Unfitted:
+    """Keeps the answers of an explanation whose weights come from elsewhere."""
+
+    name: str = "LIME"
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """All zeros."""
+        law = PointMass(mean=np.zeros(answers.n_features), method=self.name)
+        return Posterior.from_law(law, answers, method=self.name)
 
 
 def with_weights(e: Explanation, name: str, listed: Weighted, intercept: float) -> Explanation:
@@ -81,7 +93,10 @@ class LimeExplainer:
                 "`labels` must have at least one column of the model's output; got none."
             )
         base, selection = self.base, self.feature_selection
-        distances = unit * pairwise_distances(data, data[:1], metric=metric).ravel()
+        if metric == "euclidean":
+            distances = unit * np.linalg.norm(data - data[0], axis=1)
+        else:
+            distances = unit * pairwise_distances(data, data[:1], metric=metric).ravel()
         scores = as_floats("scores", ask())
         if scores.ndim == 2 and top_labels:
             chosen = np.argsort(scores[0])[-top_labels:].tolist()
@@ -102,7 +117,7 @@ class LimeExplainer:
         fit_label = base.explain_instance_with_data
         ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
         certain = ours and base.has_posterior(regressor)
-        how = {"kernel": kernel, "method": base.method if certain else LIME()}
+        how = {"kernel": kernel, "method": base.method if certain else _Unfitted()}
         drawn = Drawn(scene, data, check_scores(scores, len(data), ndim=2).__getitem__)
         explainer = Explainer(lambda batch: batch, DRAWN, n_masks=len(data), **how)
         names: Any = {0: "prediction"}

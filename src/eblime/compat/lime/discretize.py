@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.stats import truncnorm
+from scipy.special import ndtr, ndtri
 
 from eblime._types import FloatArray
 from eblime.compat.lime.lime_base import as_random_state
@@ -94,10 +94,13 @@ class BaseDiscretizer:
         )
         start, end, bins = (low - mean) / sd, (high - mean) / sd, np.asarray(values)
         found = (low if self.keeps_borders else start)[bins]
-        wide = (start != end)[bins]
-        inside = bins[wide]
-        drawn = truncnorm.rvs(start[inside], end[inside], random_state=self.random_state)
-        found[wide] = drawn * sd[inside] + mean[inside]
+        wide: Any = (start != end)[bins]
+        inside, wide = (bins, ...) if wide.all() else (bins[wide], wide)
+        share = self.random_state.uniform(size=len(inside))  # as scipy's truncnorm draws
+        sign = np.where(start < 0, 1.0, -1.0)  # in the tail that keeps the digits
+        below, above = ndtr(sign * start), ndtr(sign * end)
+        drawn = ndtri(below[inside] + (above - below)[inside] * share)
+        found[wide] = drawn * (sign * sd)[inside] + mean[inside]
         return np.asarray(found)
 
 

@@ -67,19 +67,18 @@ class LimeBase:
 
         "auto" is forward selection for up to 6 features, else the highest weights.
         """
-        from sklearn.linear_model import Ridge, lars_path
-
         check_choice("feature_selection", method, SELECTIONS)
         if method == "none":
             return np.arange(data.shape[1])
         if method == "forward_selection" or (method == "auto" and num_features <= 6):
             return self.forward_selection(data, labels, weights, num_features)
         if method == "lasso_path":
+            from sklearn.linear_model import lars_path
+
             path = lars_path(*_centre(data, labels, weights), method="lasso")[2].T
             steps = [np.flatnonzero(step) for step in path[:0:-1]] or [np.arange(data.shape[1])]
             return next((step for step in steps if len(step) <= num_features), steps[-1])
-        ridge = Ridge(alpha=0.01).fit(data, labels, sample_weight=weights)
-        return _largest(ridge.coef_ * data[0], num_features)
+        return _largest(_ridge(data, labels, weights, 0.01)[0] * data[0], num_features)
 
     def explain_instance_with_data(
         self,
@@ -92,8 +91,6 @@ class LimeBase:
         model_regressor: object = None,
     ) -> Fit:
         """Fit one label: intercept, sorted (feature, weight), weighted R^2, local prediction."""
-        from sklearn.linear_model import Ridge
-
         data = np.asarray(neighborhood_data, dtype=np.float64)
         scores = np.asarray(neighborhood_labels, dtype=np.float64)[:, label]
         weights = np.asarray(self.kernel_fn(np.asarray(distances)))
@@ -102,13 +99,19 @@ class LimeBase:
             return self.summarise(posterior, data[0], scores[0], num_features, feature_selection)
         used = self.feature_selection(data, scores, weights, num_features, feature_selection)
         model: Any = model_regressor
+        some = data[:, used]
         if model is None:
             lime: Any = as_method(self.method)
-            model = Ridge(alpha=lime.alpha, fit_intercept=lime.intercept == "flat")
-        model.fit(data[:, used], scores, sample_weight=weights)
-        r2 = model.score(data[:, used], scores, sample_weight=weights)
-        fitted = float(np.ravel(model.intercept_)[0]), used, np.ravel(model.coef_)
-        return self._sort_fit(*fitted, r2, model.predict(data[:1, used]), scores[0])
+            flat = lime.intercept == "flat"
+            coef, intercept = _ridge(some, scores, weights, lime.alpha, flat=flat)
+            fitted = intercept + some @ coef
+            spread = weights @ (scores - weights @ scores / weights.sum()) ** 2
+            r2 = 1 - weights @ (scores - fitted) ** 2 / spread if np.ptp(scores) else 1.0
+            return self._sort_fit(intercept, used, coef, r2, fitted[:1], scores[0])
+        model.fit(some, scores, sample_weight=weights)
+        r2 = model.score(some, scores, sample_weight=weights)
+        intercept, coef = float(np.ravel(model.intercept_)[0]), np.ravel(model.coef_)
+        return self._sort_fit(intercept, used, coef, r2, model.predict(some[:1]), scores[0])
 
     def has_posterior(self, regressor: object = None) -> bool:
         """Whether fits give a posterior: not lime's ridge regression, nor a regressor."""
@@ -164,3 +167,16 @@ def _centre(
     root = np.sqrt(weights)
     centre, mean = np.average(data, axis=0, weights=weights), np.average(labels, weights=weights)
     return (data - centre) * root[:, None], (labels - mean) * root
+
+
+def _ridge(
+    data: FloatArray, labels: FloatArray, weights: FloatArray, alpha: float, *, flat: bool = True
+) -> tuple[FloatArray, float]:
+    """Coefficients and intercept of a weighted ridge regression, as scikit-learn's."""
+    total = weights.sum() if flat else np.inf
+    centre, mean = weights @ data / total, float(weights @ labels / total)
+    moved = data - centre
+    gram, pull = (moved * weights[:, None]).T @ moved, moved.T @ (weights * (labels - mean))
+    gram[np.diag_indices_from(gram)] += alpha
+    coef = np.linalg.solve(gram, pull)
+    return np.asarray(coef, dtype=np.float64), mean - float(centre @ coef)

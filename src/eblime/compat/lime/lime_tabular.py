@@ -30,6 +30,7 @@ _DISCRETIZERS = {
     "entropy": EntropyDiscretizer,
 }
 _STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencies")
+_FEW_LEVELS = 16  # of a category
 
 
 @dataclass(eq=False)
@@ -236,8 +237,12 @@ class LimeTabularExplainer(LimeExplainer):
         data[0] = row
         inverse = data.copy(order="F")
         for j in self.categorical_features:
-            shares = self.feature_frequencies[j]
-            inverse[:, j] = draw.choice(self.feature_values[j], size=n, replace=True, p=shares)
+            levels = np.asarray(self.feature_values[j])
+            ends = np.cumsum(self.feature_frequencies[j])
+            cuts, shares = ends[:-1] / ends[-1], draw.random_sample(n)
+            few = len(cuts) < _FEW_LEVELS  # where to compare with each is faster
+            places = sum(shares >= c for c in cuts) if few else cuts.searchsorted(shares, "right")
+            inverse[:, j] = levels[places]  # as `draw.choice` draws
             data[:, j] = inverse[:, j] == own[j]
             data[0, j] = 1
         if cut is not None:

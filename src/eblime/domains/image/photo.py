@@ -35,20 +35,9 @@ def is_photo(source: object) -> bool:
 def open_photo(source: Any, name: str | None = None) -> Image.Image:
     """Read one photo as a PIL image: upright, in grey or RGB, transparent parts on white.
 
-    Grey photos keep their depth (modes "1", "L", "I", "I;16" and "F").
-
-    Parameters
-    ----------
-    source
-        A path, an open file or a PIL image. DICOM files need pydicom.
-    name
-        The name of the photo in error messages; its path by default.
-
-    Raises
-    ------
-    ValueError
-        If the photo cannot be read, is in another format than those of `PHOTO_ENDINGS`, has
-        several pages or frames, or has more than 100 million pixels.
+    Grey photos keep their depth (modes "1", "L", "I", "I;16" and "F"). The source is a path, an
+    open file or a PIL image; DICOM files need pydicom. `name` is that in error messages. A photo
+    that cannot be read, has several pages, or more than 100 million pixels is refused.
     """
     from PIL import Image, UnidentifiedImageError
 
