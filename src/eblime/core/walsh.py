@@ -121,9 +121,9 @@ def _own_of_features(rho: FloatArray, index: Index, kernels: tuple[float, float]
     `2 rho sign'`; with a level in the first only, `mass'`. `kernels` are those of `Walsh._kernels`.
     """
     if index.levels is None:
-        sign, slope, weight = _products(rho, index, (kernels[0], -kernels[1]))
-        found = (slope * (weight * sign)) @ slope.T
-        found[np.diag_indices_from(found)] = 2 * slope @ weight
+        sign, slopes, weight = _products(rho, index, (kernels[0], -kernels[1]))
+        found = (slopes * (weight * sign)) @ slopes.T
+        found[np.diag_indices_from(found)] = 2 * slopes @ weight
         return np.asarray(found)
     masses, signs = np.tile(index.masses, 2), np.concatenate([index.signs, -index.signs])
     change = np.concatenate([kernels[0] * index.differences, -kernels[1] * index.differences])
