@@ -487,11 +487,32 @@ def test_explain_tabular_reads_files(folder, capsys):
         (("--row", "999"), "--row must be from 0 to 177"),
         (("--drop", "nothing"), "--drop must name columns"),
         (("--drop", "alcohol"), "missing: 'alcohol'"),
+        (("--categorical", "nothing"), "--categorical must name columns"),
         (("--group", "x"), "--group must be like"),
     ):
         code, _, err = run_command(capsys, *words, *bad)
         assert code == 2
         assert complaint in err
+
+
+def test_categories_that_a_csv_file_lost_are_named(folder, capsys):
+    """The message of a model that needs them says how; then the row has them too."""
+    (folder / "boosted.py").write_text(
+        "def score(rows):\n"
+        "    if str(rows['job'].dtype) != 'category':\n"
+        "        raise ValueError('pandas dtypes must be int, float or bool; job: object')\n"
+        "    return (rows['job'] == 'cook') * 0.5 + rows['age'] / 100\n"
+    )
+    lines = ["age,job", *(f"{20 + k},{'cook' if k % 3 else 'clerk'}" for k in range(12))]
+    (folder / "people.csv").write_text("\n".join(lines))
+    words = ("explain", "tabular", "people.csv", "--model", "boosted:score", "--row", "1")
+    code, _, err = run_command(capsys, *words)
+    assert code == 2
+    assert "CSV files do not store categories: name their columns with --categorical." in err
+    code, out, err = run_command(capsys, *words, "--categorical", "job")
+
+    assert (code, err) == (0, "")
+    assert "job = cook" in out
 
 
 def test_explain_text_reads_arguments_files_and_standard_input(folder, capsys, monkeypatch):
@@ -670,7 +691,7 @@ def tall(folder):
 
 
 FITS = {  # what is said, the upper left corner, and the middle
-    "crop": ("cropped to the middle 40 x 40 of 40 x 60 pixels", 200),
+    "crop": ("40 x 60 pixels cropped to the middle 40 x 40", 200),
     "pad": ("40 x 60 pixels with black borders to 60 x 60", 0),
     "stretch": ("40 x 60 pixels stretched to 20 x 20", 200),
 }
@@ -749,6 +770,6 @@ def test_a_run_reports_cropped_photos_before_it_starts(folder, capsys):
     again, _, message = run_command(capsys, *words)
 
     assert code == 0, err
-    assert err.count("the middle 40 x 40 of 40 x 60 pixels") == 1
+    assert err.count("40 x 60 pixels cropped to the middle 40 x 40") == 1
     assert again == 2
     assert "fit='crop'" in message
