@@ -307,7 +307,7 @@ def test_texts_of_the_command_line():
         (lambda: Region("red", np.zeros((32, 32))), "at least one pixel"),
         (lambda: Region("red", np.ones((8, 8))), r"size of the image, \(32, 32\); got \(8, 8\)"),
         (lambda: Region("red", np.full((32, 32), 2)), "zeros and ones"),
-        (lambda: Region("red"), "must return one map per class"),
+        (lambda: Region("red"), r"must return one map per class.*For a detector, explain a box"),
     ],
 )
 def test_bad_targets_are_refused(target, message):

@@ -402,7 +402,8 @@ def _maps(output: Any, n: int, shape: tuple[int, ...]) -> Any:
         known = ", ".join(f"{key!r} of shape {_shape(part)}" for key, part in parts.items())
         raise ValueError(
             f"The network must return one map per class for each of {n} images, shape (n, K, H, W),"
-            f" alone or as `out` or `logits`; it returned {known or 'nothing'}."
+            f" alone or as `out` or `logits`; it returned {known or 'nothing'}. For a detector, "
+            "explain a box: target=eblime.scores.Box(label)."
         )
     if found[1:-1] == shape and found[2:] != shape:  # classes last
         return maps.movedim(-1, 1) if hasattr(maps, "movedim") else np.moveaxis(maps, -1, 1)

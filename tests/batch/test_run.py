@@ -230,7 +230,9 @@ def test_the_command_line_resumes_a_run(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             main(line.split())
         assert ended.value.code == code, line
-    assert "No such option" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert said.out.count("2 of 2 inputs are done already.") == 1
+    assert "No such option" in said.err
     assert (tmp_path / "run" / "report.html").exists()
 
 

@@ -670,7 +670,7 @@ def tall(folder):
 
 
 FITS = {  # what is said, the upper left corner, and the middle
-    "crop": ("cropped to the middle 40 x 40 of 40 x 60 pixels", 200),
+    "crop": ("40 x 60 pixels cropped to the middle 40 x 40", 200),
     "pad": ("40 x 60 pixels with black borders to 60 x 60", 0),
     "stretch": ("40 x 60 pixels stretched to 20 x 20", 200),
 }
@@ -749,6 +749,6 @@ def test_a_run_reports_cropped_photos_before_it_starts(folder, capsys):
     again, _, message = run_command(capsys, *words)
 
     assert code == 0, err
-    assert err.count("the middle 40 x 40 of 40 x 60 pixels") == 1
+    assert err.count("40 x 60 pixels cropped to the middle 40 x 40") == 1
     assert again == 2
     assert "fit='crop'" in message

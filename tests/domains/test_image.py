@@ -348,6 +348,13 @@ def test_bad_images_and_settings_are_refused(image, change, error, message):
         eblime.ImageExplainer(len, **{"hide": 0, **change}).explain(image)
 
 
+def test_superpixels_of_one_pixel_are_named_as_the_reason():
+    """Their mean is the pixel itself, so that another way to hide is not the advice."""
+    small = photo()[:8, :8, 0]
+    with pytest.raises(ValueError, match=r"Cut it into fewer: all superpixels are single numbers"):
+        eblime.ImageExplainer(len, hide="mean").explain(small)
+
+
 def test_the_channel_axis_can_be_set():
     """For shapes in which it is not clear."""
     cube = np.random.default_rng(0).random((30, 40, 35))

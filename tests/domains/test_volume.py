@@ -142,6 +142,8 @@ def test_bad_volumes_are_refused(volume, change, message):
     ("settings", "message"),
     [
         ({"spacing": (1, 2)}, "`spacing` must be three numbers"),
+        ({"axes": ("x", "y")}, "`axes` must be 3 different names"),
+        ({"axes": ("x", "y", "x")}, "`axes` must be 3 different names"),
         ({"spacing": (1, 2, -1)}, "`spacing` must be three numbers > 0"),
         ({"segmentation": "grid"}, "'slic', 'blocks'"),
         ({"segmentation": ("blocks", {"m": 2})}, "must be those of 'blocks', 'n'"),
@@ -315,3 +317,14 @@ def test_a_float32_scene_can_be_checked_without_a_warning(volume):
     ).explain(volume[0])
 
     eblime.registry.find("domains", "image").check_scene(e.scene)
+
+
+def test_axes_can_be_named(volume):
+    """Positions are then columns of these names."""
+    made = eblime.VolumeExplainer(
+        lambda b: b.mean((1, 2, 3)), "blocks", n_masks=80, axes=("time", "x", "y"), hide=0
+    )
+    e = made.explain(volume)
+
+    assert list(e.scene.axes) == ["time", "x", "y"]
+    assert "centre_time" in e.scene.details()

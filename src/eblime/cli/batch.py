@@ -220,6 +220,12 @@ def _batch(**values: Any) -> None:
     if folder is None:
         raise ValueError(f"eblime batch needs {options.known_names('domains')}, or --resume RUN.")
     recipe = Recipe.resume(folder, values, options.cache_of(values))
+    from eblime.batch.folder import part_files, part_numbers, read_manifest
+
+    location = Location.of(folder)
+    settings = read_manifest(location)["settings"]
+    done = sum(len(part_numbers(settings, part)) for part in part_files(location))
+    say(f"{done} of {settings['count']} inputs are done already.")
     _run(recipe, folder, values, retry=values["retry"])
 
 

@@ -488,6 +488,7 @@ VOLUME = Command(
         ),
         Option("spacing", "Size of a voxel: 0.5,1,1.", parse=parse_numbers, commas=True),
         Option("unit", "Unit of the spacing.", default="mm"),
+        Option("axes", "Names of the axes: time,x,y.", parse=lambda t: t.split(","), commas=True),
         Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),
         *OF_GRAPHS,

@@ -127,7 +127,8 @@ class Segmenter:
         stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
         labels = self.segment(stacked, segmentation)
         hidden = hidden_version(stacked, labels, hide, self.kind)
-        check_changes(hidden, stacked, self.kind)
+        single = f"all {self.features} are single numbers" * int(labels.max() + 1 == labels.size)
+        check_changes(hidden, stacked, self.kind, single)
         hidden = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
         return {
             "shown": shown,
@@ -241,12 +242,13 @@ def relabel(
     return shifted if present.all() else np.asarray((np.cumsum(present) - 1)[shifted])
 
 
-def check_changes(hidden: np.ndarray, shown: np.ndarray, kind: str) -> None:
-    """Refuse hidden parts that look like the shown ones."""
+def check_changes(hidden: np.ndarray, shown: np.ndarray, kind: str, single: str = "") -> None:
+    """Refuse hidden parts that look like the shown ones; `single` says that they are too small."""
     if np.array_equal(hidden, shown):
+        advice = f"Cut it into fewer: {single}." if single else "Choose another, such as hide=0."
         raise ValueError(
             f"Hiding must change the {kind}; with this `hide` every hidden part looks like the "
-            "shown one. Choose another, such as hide=0."
+            f"shown one. {advice}"
         )
 
 

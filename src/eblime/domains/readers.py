@@ -199,10 +199,9 @@ def read_dicom(source: Any) -> tuple[Any, np.ndarray]:
 def _read_frames(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers
     """The frames of a DICOM file, with the spacing in millimetres if the header has it."""
     header, values = read_dicom(path)
-    between, inside = header.get("SpacingBetweenSlices"), header.get("PixelSpacing")
-    known = between is not None and inside is not None
-    spacing = [float(step) for step in (between, *inside)] if known else None
-    return Scan(values=values, spacing=spacing, unit="mm" if known else None)
+    steps = (header.get("SpacingBetweenSlices"), *(header.get("PixelSpacing") or [None]))
+    spacing = None if None in steps else [float(step) for step in steps]
+    return Scan(values=values, spacing=spacing, unit="mm")
 
 
 _READERS: dict[str, Callable[..., Scan]] = {

@@ -13,13 +13,7 @@ from eblime._repr import describe
 from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.domains.arrays import Channels, Hide, Segmentation, usual_hide
-from eblime.domains.image.photo import (
-    Picture,
-    check_scaling,
-    is_photo,
-    open_photo,
-    scale_pixels,
-)
+from eblime.domains.image import photo
 from eblime.domains.image.scene import SEGMENTER, as_pixels, read_image
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import Caller, model_error
@@ -84,7 +78,7 @@ class ImageExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
-        check_scaling(self.bits, self.window)
+        photo.check_scaling(self.bits, self.window)
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:
@@ -99,22 +93,22 @@ class ImageExplainer(BaseExplainer):
         cut = {name: getattr(self, name) for name in ("segmentation", "hide", "channels")}
         return MaskedSubject(scene=read_image(self._picture(x), **cut))
 
-    def _picture(self, x: Any) -> Picture:
+    def _picture(self, x: Any) -> photo.Picture:
         """The pixels of an image, scaled as the model takes them."""
-        if isinstance(x, Picture):
+        if isinstance(x, photo.Picture):
             return x
-        from_file = not isinstance(x, np.ndarray) and is_photo(x)
-        opened = open_photo(x) if from_file else x
+        from_file = not isinstance(x, np.ndarray) and photo.is_photo(x)
+        opened = photo.open_photo(x) if from_file else x
         pixels, network = as_pixels(opened), getattr(self.model, "scales_uint8", False)
         deep = pixels.dtype != np.uint8 and pixels.dtype.kind in ("iuf" if from_file else "iu")
         if self.bits or self.window or (network and deep):
             depth = opened.info.get("bits") if from_file and self.window is None else None
             bits = self.bits or depth
-            pixels, words = scale_pixels(pixels, bits, self.window, from_file=from_file)
-            return Picture(pixels=pixels, about={"pixels": words})
+            pixels, words = photo.scale_pixels(pixels, bits, self.window, from_file=from_file)
+            return photo.Picture(pixels=pixels, about={"pixels": words})
         if network:
             _warn_unscaled(self.model, pixels)
-        return Picture(pixels=pixels, about={})
+        return photo.Picture(pixels=pixels, about={})
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings

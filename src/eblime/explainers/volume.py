@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from eblime._checks import check_text
+from eblime._checks import check_names, check_text
 from eblime.domains.arrays import Channels, Hide, Segmentation
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.readers import VOLUME_ENDINGS
@@ -38,6 +38,8 @@ class VolumeExplainer(BaseExplainer):
         The channel axis of a volume with four axes: "auto", "first" or "last".
     key
         Name of the array in a .npz, .mat or HDF5 file that has several.
+    axes
+        Names of the three axes, such as ("time", "x", "y"); None takes those of the file.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
@@ -63,6 +65,7 @@ class VolumeExplainer(BaseExplainer):
     channels: Channels = "auto"
     unit: str = "mm"
     key: str | None = None
+    axes: Sequence[str] | None = None
 
     domain = "volume"
     about = ("segmentation", "hide")
@@ -72,6 +75,8 @@ class VolumeExplainer(BaseExplainer):
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
         check_spacing(self.spacing)
         check_text("unit", self.unit)
+        if self.axes is not None:
+            check_names("axes", self.axes, 3)
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:

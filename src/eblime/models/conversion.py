@@ -196,9 +196,9 @@ def _choose_activation(model: Any, outputs: Any) -> str:
     wanted, kind = str(model.activation), type(model).__name__
     if wanted in ("sigmoid", "none"):
         return wanted
+    if outputs.shape[1] == 1 and wanted == "auto":
+        return "none"
     if outputs.shape[1] == 1:
-        if wanted == "auto":
-            return "none"
         raise ValueError(
             "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
             f"{kind} for a network with one output."

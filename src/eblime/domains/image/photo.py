@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from eblime._checks import as_floats, check_count
 from eblime._warn import warn_user
-from eblime.domains.readers import read_dicom
+from eblime.domains.readers import read_dicom, read_file
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
 # Only these formats are read, whatever a file is called: for others, such as EPS, Pillow would
 # start another program.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-PHOTO_ENDINGS = (
-    *(".bmp", ".dcm", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"),
-)
+_ENDINGS = ("bmp", "dcm", "gif", "jpeg", "jpg", "png", "ppm", "tif", "tiff", "webp")
+PHOTO_ENDINGS = tuple(f".{ending}" for ending in _ENDINGS)
 
 _MOST_PIXELS = 100_000_000  # of a photo in a file, by its header
 
@@ -44,8 +44,8 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
     name = _name(source) if name is None else repr(name)
     if _is_pil(source):
         return _upright(source, name)
-    if name.lower().endswith(".dcm'"):
-        return _from_dicom(source, name)
+    if isinstance(source, (str, os.PathLike)) and str(source).lower().endswith(".dcm"):
+        return _from_dicom(Path(source), name)
     try:
         with Image.open(source, formats=_FORMATS) as opened:
             if opened.width * opened.height > _MOST_PIXELS:
@@ -184,14 +184,9 @@ def fit_words(shape: tuple[int, int], size: tuple[int, int, int], fit: str) -> s
     height, width = shape
     scale = (max if fit == "pad" else min)(height / size[0], width / size[1])
     there = round(scale * size[0]), round(scale * size[1])
-    if there == shape:
-        return ""
-    of = f"{width} x {height} pixels"
-    return {
-        "crop": f"cropped to the middle {there[1]} x {there[0]} of {of}",
-        "pad": f"{of} with black borders to {there[1]} x {there[0]}",
-        "stretch": f"{of} stretched to {size[1]} x {size[0]}",
-    }[fit]
+    end = size if fit == "stretch" else there
+    way = {"crop": "cropped to the middle", "pad": "with black borders to"}.get(fit, "stretched to")
+    return "" if there == shape else f"{width} x {height} pixels {way} {end[1]} x {end[0]}"
 
 
 def photo_shape(source: Any) -> tuple[int, int]:
@@ -216,16 +211,11 @@ def _name(source: object) -> str:
     return repr(found) if found else "`image`"
 
 
-def _from_dicom(source: Any, name: str) -> Image.Image:
+def _from_dicom(path: Path, name: str) -> Image.Image:
     """A DICOM image: grey with its depth, or in colours of 8 bits."""
     from PIL import Image
 
-    try:
-        header, pixels = read_dicom(source)
-    except (FileNotFoundError, ImportError):
-        raise
-    except Exception as error:
-        raise ValueError(f"{name} cannot be read: {error}") from error
+    header, pixels = read_file(path, {".dcm": read_dicom})
     if pixels.ndim != 2 and not (pixels.ndim == 3 and pixels.shape[2] == 3):
         raise ValueError(
             f"{name} must have one frame; its pixels have shape {pixels.shape}. Use "

@@ -16,14 +16,7 @@ from scipy import sparse
 
 from eblime._checks import check_names
 from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.domains.tabular.cells import (
-    Cells,
-    as_number,
-    is_missing,
-    microseconds,
-    python_value,
-    read_objects,
-)
+from eblime.domains.tabular import cells
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -40,12 +33,12 @@ class ArrayTable:
     places: IntArray | None = None  # of the columns in the sparse matrix; the others are zero
     width: int = 0  # number of columns of the sparse matrix
 
-    def column(self, position: int) -> Cells:
+    def column(self, position: int) -> cells.Cells:
         """Numbers as floats; a column of objects holds numbers, times or categories."""
         values = self.native[:, position]
         if values.dtype.kind in "uif":
-            return Cells(values.astype(np.float64), "number")
-        return read_objects(values.astype(object))
+            return cells.Cells(values.astype(np.float64), "number")
+        return cells.read_objects(values.astype(object))
 
     def append_row(self, row: Sequence[object]) -> ArrayTable:
         """The array with one more row; of floats if whole numbers get a row with fractions."""
@@ -61,7 +54,7 @@ class ArrayTable:
 
     def last_row(self) -> list[object]:
         """The values of the last row as the model sees them."""
-        return [python_value(value) for value in self.native[-1].tolist()]
+        return [cells.python_value(value) for value in self.native[-1].tolist()]
 
     def mix(self, rows: IntArray, own: BoolArray) -> object:
         """Rows by number, with the values of the last row where `own`, (k, d), says so."""
@@ -98,7 +91,7 @@ class FrameTable:
     native: Any
     names: Sequence[str]
 
-    def column(self, position: int) -> Cells:
+    def column(self, position: int) -> cells.Cells:
         """Numbers and times as floats; strings, booleans and categories as objects."""
         import narwhals as nw
 
@@ -112,19 +105,19 @@ class FrameTable:
         if dtype.is_temporal():
             zone = getattr(dtype, "time_zone", None)
             local = series if zone is None else series.dt.replace_time_zone(None)
-            return Cells(microseconds(np.asarray(local.to_numpy())), "time")
+            return cells.Cells(cells.microseconds(np.asarray(local.to_numpy())), "time")
         if dtype.is_numeric():
-            return Cells(np.asarray(series.to_numpy()).astype(np.float64), "number")
+            return cells.Cells(np.asarray(series.to_numpy()).astype(np.float64), "number")
         objects = np.array([*series.to_list(), None], dtype=object)[:-1]
         named = dtype in (nw.String, nw.Boolean, nw.Categorical, nw.Enum)
-        return Cells(objects, "category") if named else read_objects(objects)
+        return cells.Cells(objects, "category") if named else cells.read_objects(objects)
 
     def append_row(self, row: Sequence[object]) -> FrameTable:
         """The frame with one more row; columns keep their dtypes if the values fit them."""
         import narwhals as nw
 
         if self._is_pandas and all(dtype == np.float64 for dtype in self.native.dtypes):
-            own = [as_number(value) for value in row]
+            own = [cells.as_number(value) for value in row]
             both = self._label(np.concatenate([self.native.to_numpy(), [own]]))
             return FrameTable(native=both, names=self.names)
         columns = list(self._frame.iter_columns())
@@ -142,7 +135,7 @@ class FrameTable:
             values = self.native.iloc[-1:].astype(object).to_numpy()[0].tolist()
         else:
             values = self._frame[-1:].rows()[0]
-        return [python_value(value) for value in values]
+        return [cells.python_value(value) for value in values]
 
     def mix(self, rows: IntArray, own: BoolArray) -> object:
         """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
@@ -227,15 +220,9 @@ Table = ArrayTable | FrameTable
 
 
 def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTable:
-    """A copy of a table.
+    """A copy of a table: a frame that narwhals supports, an array, or a sparse matrix.
 
-    Parameters
-    ----------
-    table
-        A pandas or polars frame, another frame that narwhals supports, an array, or a sparse
-        matrix.
-    names
-        Names of the columns; only for arrays and sparse matrices.
+    `names` are those of the columns, only for arrays and sparse matrices.
     """
     made: Any = FrameTable
     if sparse.issparse(table):
@@ -305,7 +292,7 @@ def _one_value(name: str, column: Series, value: object) -> Any:
     """A series of one value, in the dtype of a column or in one that can hold the value."""
     import narwhals as nw
 
-    missing, dtype = is_missing(value), _dtype(column)
+    missing, dtype = cells.is_missing(value), _dtype(column)
     categories = getattr(dtype, "categories", None)  # of pandas
     if column.implementation.is_pandas_like():
         if missing and isinstance(dtype, np.dtype) and dtype.kind in "biu":

@@ -100,6 +100,7 @@ def read_volume(
     spacing: Sequence[float] | None = None,
     unit: str = "mm",
     key: str | None = None,
+    axes: Sequence[str] | None = None,
 ) -> VolumeScene:
     """Cut a volume into blocks or regions; the settings are those of `VolumeExplainer`."""
     scan = read_scan(volume, key)
@@ -122,7 +123,7 @@ def read_volume(
     return VolumeScene(
         **parts,
         features=features,
-        axes=list(scan.axes),
+        axes=list(axes or scan.axes),
         spacing=None if spacing is None else [float(step) for step in spacing],
         unit=unit,
     )
