@@ -313,9 +313,8 @@ class Posterior:
         """How well the fit predicts, in a few words, for tables and titles.
 
         A linear fit has an "R2". A posterior over functions of the mask has a "function R2", for
-        its own predictions, and a "linear R2", for the line with its importances.
-
-        It has so many decimal `digits`; `r2` is how to write it.
+        its own predictions, and a "linear R2", for the line with its importances. `r2` says how to
+        write R^2.
         """
         if self.constant:
             return "constant scores"

@@ -10,17 +10,7 @@ import numpy as np
 
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime._warn import warn_user
-from eblime.domains.tabular import TableScene
-from eblime.domains.tabular.cells import (
-    Cells,
-    as_number,
-    exact_text,
-    is_missing,
-    kinds_of,
-    python_value,
-    short_text,
-    time_text,
-)
+from eblime.domains.tabular import TableScene, cells
 from eblime.domains.tabular.table import Table
 
 _MOST_SORTED = 20_000  # rows that are compared; of more, so many are drawn first
@@ -39,9 +29,9 @@ class Column(NamedTuple):
 
     def key(self, value: object) -> Any:
         """What equal values have in common; None for missing ones."""
-        if is_missing(value):
+        if cells.is_missing(value):
             return None
-        return python_value(value) if self.kind == "category" else as_number(value)
+        return cells.python_value(value) if self.kind == "category" else cells.as_number(value)
 
     def label(self, value: object) -> str:
         """The column with its value in words."""
@@ -49,9 +39,9 @@ class Column(NamedTuple):
         if known is None:
             return f"{self.name} is missing"
         if self.kind == "number":
-            text = short_text(known)
+            text = cells.short_text(known)
             return f"{self.name} {'=' if float(text) == known else '≈'} {text}"
-        return f"{self.name} = {known if self.kind == 'category' else time_text(known)}"
+        return f"{self.name} = {known if self.kind == 'category' else cells.time_text(known)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +76,7 @@ class Background:
         found = [self.columns[c].label(row[c]) for c in columns]
         if len(found) == 1:
             return found[0]
-        if all(not is_missing(row[c]) and row[c] in (0, 1) for c in columns):
+        if all(not cells.is_missing(row[c]) and row[c] in (0, 1) for c in columns):
             found = [self.columns[c].name for c in columns if row[c]] or ["none"]
         return f"{name}: {', '.join(found)}"
 
@@ -103,7 +93,7 @@ def prepare(
     if warn and table.native.shape[0] > 1:
         _check_constant_columns([column.name for column in columns if column.constant], table.names)
     rows = choose_rows(every, most)
-    kept = [_read_column("", Cells(one.values[rows], one.kind)).constant for one in every]
+    kept = [_read_column("", cells.Cells(one.values[rows], one.kind)).constant for one in every]
     members: dict[str | int, list[int]] = {}
     for c, name in enumerate(table.names):
         members.setdefault(group_of.get(name, c), []).append(c)
@@ -116,7 +106,7 @@ def prepare(
     )
 
 
-def choose_rows(columns: Sequence[Cells], most: int) -> IntArray:
+def choose_rows(columns: Sequence[cells.Cells], most: int) -> IntArray:
     """The numbers of at most so many rows that stand for all, each for equally many others.
 
     The rows are cut in two along the direction in which they differ most, then each part, and so
@@ -127,14 +117,14 @@ def choose_rows(columns: Sequence[Cells], most: int) -> IntArray:
     if n <= most:
         return np.arange(n)
     some = np.sort(rng.permutation(n)[: max(most, _MOST_SORTED)])
-    encoded = np.hstack([_encode(Cells(one.values[some], one.kind)) for one in columns])
+    encoded = np.hstack([_encode(cells.Cells(one.values[some], one.kind)) for one in columns])
     return np.sort(some[list(_draw_from_cells(rng, encoded, np.arange(len(some)), most))])
 
 
-def _encode(column: Cells) -> FloatArray:
+def _encode(column: cells.Cells) -> FloatArray:
     """A column as numbers with a variance of one in all; one or several, or none if constant."""
     if column.kind == "category":
-        texts = np.array(["" if is_missing(value) else str(value) for value in column.values])
+        texts = np.array(["" if cells.is_missing(value) else str(value) for value in column.values])
         found = np.eye(_MOST_CODES)[np.unique(texts, return_inverse=True)[1] % _MOST_CODES]
     else:
         known = np.isfinite(column.values)
@@ -175,13 +165,13 @@ def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]
     return found
 
 
-def _read_column(name: str, read: Cells) -> Column:
+def _read_column(name: str, read: cells.Cells) -> Column:
     values, kind = read
     if kind == "category":
         levels = set()
         for row, value in enumerate(values):
             try:
-                levels |= {None if is_missing(value) else python_value(value)}
+                levels |= {None if cells.is_missing(value) else cells.python_value(value)}
             except TypeError as error:
                 raise TypeError(
                     f"Column {name!r} must hold one number, string or boolean in each row; got "
@@ -189,7 +179,7 @@ def _read_column(name: str, read: Cells) -> Column:
                 ) from error
         constant = tuple(levels) if len(levels) == 1 else ()
         known = frozenset(levels - {None})
-        each = [kinds_of(level)[:1] for level in known]
+        each = [cells.kinds_of(level)[:1] for level in known]
         return Column(name, kind, set().union(*each) if all(each) else set(), known, constant)
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
@@ -219,7 +209,7 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
 
 
 def _text(value: Any) -> str:
-    if is_missing(value):
+    if cells.is_missing(value):
         return "missing"
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
-    return exact_text(float(value)) if number else str(value)
+    return cells.exact_text(float(value)) if number else str(value)

@@ -16,14 +16,7 @@ from scipy import sparse
 
 from eblime._checks import check_names
 from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.domains.tabular.cells import (
-    Cells,
-    as_number,
-    is_missing,
-    microseconds,
-    python_value,
-    read_objects,
-)
+from eblime.domains.tabular import cells
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -40,12 +33,12 @@ class ArrayTable:
     places: IntArray | None = None  # of the columns in the sparse matrix; the others are zero
     width: int = 0  # number of columns of the sparse matrix
 
-    def column(self, position: int) -> Cells:
+    def column(self, position: int) -> cells.Cells:
         """Numbers as floats; a column of objects holds numbers, times or categories."""
         values = self.native[:, position]
         if values.dtype.kind in "uif":
-            return Cells(values.astype(np.float64), "number")
-        return read_objects(values.astype(object))
+            return cells.Cells(values.astype(np.float64), "number")
+        return cells.read_objects(values.astype(object))
 
     def append_row(self, row: Sequence[object]) -> ArrayTable:
         """The array with one more row; of floats if whole numbers get a row with fractions."""
@@ -61,11 +54,14 @@ class ArrayTable:
 
     def last_row(self) -> list[object]:
         """The values of the last row as the model sees them."""
-        return [python_value(value) for value in self.native[-1].tolist()]
+        return [cells.python_value(value) for value in self.native[-1].tolist()]
 
-    def mix(self, rows: IntArray, own: BoolArray) -> object:
-        """Rows by number, with the values of the last row where `own`, (k, d), says so."""
-        return self._finish(_mix(self.native, rows, own))
+    def mix(self, own: BoolArray, sizes: IntArray) -> object:
+        """So many of the first rows for each row of `own`, (k, d), one below another.
+
+        They have the values of the last row in the columns where `own` says so.
+        """
+        return self._finish(_mix(self.native, own, sizes))
 
     def take(self, rows: IntArray) -> ArrayTable:
         """Some of the rows, by number."""
@@ -98,7 +94,7 @@ class FrameTable:
     native: Any
     names: Sequence[str]
 
-    def column(self, position: int) -> Cells:
+    def column(self, position: int) -> cells.Cells:
         """Numbers and times as floats; strings, booleans and categories as objects."""
         import narwhals as nw
 
@@ -112,19 +108,19 @@ class FrameTable:
         if dtype.is_temporal():
             zone = getattr(dtype, "time_zone", None)
             local = series if zone is None else series.dt.replace_time_zone(None)
-            return Cells(microseconds(np.asarray(local.to_numpy())), "time")
+            return cells.Cells(cells.microseconds(np.asarray(local.to_numpy())), "time")
         if dtype.is_numeric():
-            return Cells(np.asarray(series.to_numpy()).astype(np.float64), "number")
+            return cells.Cells(np.asarray(series.to_numpy()).astype(np.float64), "number")
         objects = np.array([*series.to_list(), None], dtype=object)[:-1]
         named = dtype in (nw.String, nw.Boolean, nw.Categorical, nw.Enum)
-        return Cells(objects, "category") if named else read_objects(objects)
+        return cells.Cells(objects, "category") if named else cells.read_objects(objects)
 
     def append_row(self, row: Sequence[object]) -> FrameTable:
         """The frame with one more row; columns keep their dtypes if the values fit them."""
         import narwhals as nw
 
         if self._is_pandas and all(dtype == np.float64 for dtype in self.native.dtypes):
-            own = [as_number(value) for value in row]
+            own = [cells.as_number(value) for value in row]
             both = self._label(np.concatenate([self.native.to_numpy(), [own]]))
             return FrameTable(native=both, names=self.names)
         columns = list(self._frame.iter_columns())
@@ -142,22 +138,25 @@ class FrameTable:
             values = self.native.iloc[-1:].astype(object).to_numpy()[0].tolist()
         else:
             values = self._frame[-1:].rows()[0]
-        return [python_value(value) for value in values]
+        return [cells.python_value(value) for value in values]
 
-    def mix(self, rows: IntArray, own: BoolArray) -> object:
+    def mix(self, own: BoolArray, sizes: IntArray) -> object:
         """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
-        itself = len(self._frame) - 1
+        dtypes = list(self.native.dtypes) if self._is_pandas else []
+        kinds = {dtype.kind if isinstance(dtype, np.dtype) else "O" for dtype in dtypes}
+        if len({*dtypes}) == 1 and kinds <= {*"buif"}:
+            return self._label(_mix(self.native.to_numpy(), own, sizes))
+        rows = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        own = np.repeat(own, sizes, axis=0)
+        places = np.where(own.T, len(self._frame) - 1, rows)
         if not self._is_pandas:
-            columns = enumerate(self._frame.iter_columns())
-            return self._assemble([s[np.where(own[:, c], itself, rows)] for c, s in columns])
+            columns = zip(self._frame.iter_columns(), places, strict=True)
+            return self._assemble([series[taken] for series, taken in columns])
         import pandas as pd
 
-        dtypes = list(self.native.dtypes)
-        if len({*dtypes}) == 1 and isinstance(dtypes[0], np.dtype) and dtypes[0].kind in "buif":
-            return self._label(_mix(self.native.to_numpy(), rows, own))
         found = {}
         for c, dtype in enumerate(dtypes):
-            taken = self.native.iloc[:, c].array.take(np.where(own[:, c], itself, rows))
+            taken = self.native.iloc[:, c].array.take(places[c])
             found[c] = pd.Series(taken, dtype=dtype, copy=False)  # pandas must not infer a dtype
         return self._label(found)
 
@@ -227,15 +226,9 @@ Table = ArrayTable | FrameTable
 
 
 def as_table(table: Any, names: Sequence[str] | None = None) -> Table | SparseTable:
-    """A copy of a table.
+    """A copy of a table: a frame that narwhals supports, an array, or a sparse matrix.
 
-    Parameters
-    ----------
-    table
-        A pandas or polars frame, another frame that narwhals supports, an array, or a sparse
-        matrix.
-    names
-        Names of the columns; only for arrays and sparse matrices.
+    `names` are those of the columns, only for arrays and sparse matrices.
     """
     made: Any = FrameTable
     if sparse.issparse(table):
@@ -277,11 +270,13 @@ def _read_frame(table: Any) -> tuple[object, list[str]]:
     return copied.to_native(), frame.columns
 
 
-def _mix(table: np.ndarray, rows: IntArray, own: BoolArray) -> np.ndarray:
-    """Rows of an array by number, with the values of its last row where `own` says so."""
-    found = table.take(rows, axis=0)
-    np.copyto(found, table[-1], where=own)
-    return found
+def _mix(table: np.ndarray, own: BoolArray, sizes: IntArray) -> np.ndarray:
+    """`ArrayTable.mix` of an array."""
+    n, d = len(table) - 1, table.shape[1]
+    found = np.where(own[:, None], table[-1], table[:-1]).reshape(-1, d)
+    if (sizes[1:] == n).all():  # the row itself comes first, if it is asked
+        return found[n - sizes[0] :]
+    return found[(np.arange(n) < sizes[:, None]).ravel()]
 
 
 def _dtype(series: Series) -> Any:
@@ -305,7 +300,7 @@ def _one_value(name: str, column: Series, value: object) -> Any:
     """A series of one value, in the dtype of a column or in one that can hold the value."""
     import narwhals as nw
 
-    missing, dtype = is_missing(value), _dtype(column)
+    missing, dtype = cells.is_missing(value), _dtype(column)
     categories = getattr(dtype, "categories", None)  # of pandas
     if column.implementation.is_pandas_like():
         if missing and isinstance(dtype, np.dtype) and dtype.kind in "biu":

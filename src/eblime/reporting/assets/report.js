@@ -595,14 +595,6 @@
     document.querySelector(".controls .level").hidden = true;
     document.querySelector(".controls .measure").hidden = true;
   }
-  const opened = [];
-  addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("details:not([open])")) {
-      details.open = true;
-      opened.push(details);
-    }
-  });
-  addEventListener("afterprint", () => { for (const details of opened.splice(0)) details.open = false; });
   const root = document.documentElement;
   document.getElementById("theme").addEventListener("click", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
