@@ -436,7 +436,7 @@ class Explanation:
         return registry.find("pages", "notebook")(self)
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
-        """The numbers as JSON text, in the layout of docs/reference/json.md."""
+        """The numbers as JSON text, in the layout of docs/reference/index.md."""
         return export.to_json(self, prob, k)
 
     def to_arviz(self, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:
