@@ -578,7 +578,7 @@ def test_scores_too_large_to_be_fitted_are_refused():
     ("rows", "place"),
     [
         ([-1], "the input itself"),
-        ([-1, 4], "mask 4"),
+        ([-1, 4], "the input itself and mask 4"),
         ([3, 7, 5], "masks 3 to 7"),
         (4, "a batch of 4"),
     ],

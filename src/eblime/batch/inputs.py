@@ -79,7 +79,7 @@ def _listed(values: Any) -> Listed:
 def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterator[Any]:
     kind = location.kind()
     if kind == "nothing":
-        raise FileNotFoundError(f"`inputs`: no folder or file {str(location)!r} exists.")
+        raise FileNotFoundError(f"There is no folder or file {str(location)!r}.")
     if kind == "folder":
         tables = [location / name for name in location.files() if name.endswith(".parquet")]
         return _open_parquet(tables) if tables else find_files(location, endings)

@@ -227,7 +227,8 @@ def _place(rows: IntArray | int) -> str:
     masks = rows[rows >= 0]
     if len(masks) == 0:
         return "the input itself"
-    return f"mask {masks[0]}" if len(masks) == 1 else f"masks {masks.min()} to {masks.max()}"
+    place = f"mask {masks[0]}" if len(masks) == 1 else f"masks {masks.min()} to {masks.max()}"
+    return place if len(masks) == len(rows) else f"the input itself and {place}"
 
 
 class OverBudgetError(Exception):

@@ -103,7 +103,7 @@ class TransformersModel:
     >>> TransformersModel.load("no/such/folder")
     Traceback (most recent call last):
         ...
-    ValueError: A language model of transformers must be a folder; there is none at no/such/folder.
+    ValueError: There is no folder no/such/folder; a server needs its http address.
     """
 
     model: Any
@@ -134,9 +134,7 @@ class TransformersModel:
     def load(cls, folder: str | os.PathLike[str], **settings: Any) -> TransformersModel:
         """Read a model and its tokenizer from a folder; nothing is downloaded."""
         if not Path(folder).is_dir():
-            raise ValueError(
-                f"A language model of transformers must be a folder; there is none at {folder}."
-            )
+            raise ValueError(f"There is no folder {folder}; a server needs its http address.")
         transformers = import_extra("transformers", "llm")
         kinds = transformers.AutoModelForCausalLM, transformers.AutoTokenizer
         parts = (kind.from_pretrained(folder, local_files_only=True) for kind in kinds)

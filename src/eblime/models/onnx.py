@@ -118,7 +118,7 @@ class OnnxModel:
         path = Path(source)
         if not path.is_file():
             raise FileNotFoundError(
-                f"`model` must be the path of an ONNX file; {str(path)!r} does not exist."
+                f"`model` comes first: the path of an ONNX file; {str(path)!r} does not exist."
             )
         content = path.read_bytes()
         # tensors in other files have a "location"; they are found beside a path

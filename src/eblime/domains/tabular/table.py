@@ -262,7 +262,7 @@ def _read_frame(table: Any) -> tuple[object, list[str]]:
         frame = nw.from_native(table, eager_only=True)
     except TypeError as error:
         raise TypeError(
-            "`background` must be a pandas or polars frame, an array or a sparse matrix; got "
+            "`background` must be a frame, an array or a sparse matrix, after the model; got "
             f"{type(table).__name__}. Read a file first, for example with pandas.read_csv; make a "
             "pandas.DataFrame of a dictionary; collect a lazy frame with its collect()."
         ) from error
