@@ -63,7 +63,7 @@ copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
 
 templates_path = ["_templates"]
-exclude_patterns = ["**/*.in.md", "_build", "_ext", "gallery", "_gallery/*.ipynb"]
+exclude_patterns = ["_build", "_ext", "gallery", "_gallery/*.ipynb"]
 suppress_warnings = [
     "config.cache",  # the settings of the gallery cannot be compared
     "ref.python",  # `Explanation` is also a name of the replacement of lime

@@ -164,7 +164,7 @@ def quadrature() -> None:
 
 def family() -> None:
     """How well repeated runs agree, from the table of the page, which a study writes."""
-    page = (IMAGES.parent / "explanation" / "family.md").read_text(encoding="utf8")
+    page = (IMAGES.parent / "measurements" / "comparisons.md").read_text(encoding="utf8")
     table = page.split("<!-- table of studies/family.py -->")[1].split("<!-- end")[0]
     rows = [line.strip("|").split("|") for line in table.strip().splitlines()[2:]]
     rows.sort(key=lambda row: float(row[1]))

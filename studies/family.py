@@ -13,7 +13,7 @@ with several seeds. Prints one line for each system, with a figure in every cell
 LIME has no intervals: its CSI uses those of its weighted ridge regression.
 
     python -m studies family            # a few minutes
-    python -m studies family --write    # also puts the table into docs/explanation/family.md
+    python -m studies family --write    # also puts the table into docs/measurements
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from eblime.stopping import LarsStable
 from studies.measures import interval_of
 from studies.tables import head, row
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "family.md"
+PAGE = Path(__file__).parents[1] / "docs" / "measurements" / "comparisons.md.in"
 BEGIN, END = "<!-- table of studies/family.py -->", "<!-- end of the table -->"
 TOP = 3
 PER_MASK = 10  # rows of the background, each of which is a model call

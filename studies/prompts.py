@@ -16,6 +16,11 @@ Then the calls until `TopK(1)` is certain, all questions and those whose most im
 one that was planted, and how often it is wrong. For 20 sources "orthogonal" chooses among
 the stored pairs those that balance the sources best, which is not quite as balanced.
 
+Then the held-out R2 of orthogonal masks beside the R2 on all masks that were not asked, and how
+often either is below .5; and Shapley values (12 sources): `Quadrature(index="shapley")` as the
+method, which chooses masks for them, with two designs; `e.importances("shapley")` of the default
+masks; and KernelSHAP of shapiq with pairs, at as many calls.
+
 Last, `TopK(1)` for 40 and 100 made-up sources of which one is the clear winner (1.2, the next .6),
 with three sizes of noise and interactions: at most 96 and 192 calls are the aim.
 
@@ -29,6 +34,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -67,6 +73,13 @@ def run(options: argparse.Namespace) -> None:
         found = pd.DataFrame(rows).groupby(["calls", "by"], sort=False).mean()
         print(frame_table(found, "{:.3f}"))
         print(f"\n{stop_summary(questions, options.repeats)}")
+        print("\nHeld-out R2\n")
+        print(frame_table(held_out_summary(questions, options.repeats), "{:.3f}"))
+        if p == 12:
+            print(
+                "\nShapley values: coverage >= .93 and no larger error than shapiq's are the aim\n"
+            )
+            print(frame_table(shapley_summary(questions, options.repeats), "{:.3f}"))
     print("\nTopK(1) with a clear winner; the aim is 96 calls at 40 sources, 192 at 100\n")
     print(
         frame_table(pd.DataFrame([winner_row(p, k) for p in (40, 100) for k in range(3)]), "{:g}")
@@ -266,6 +279,81 @@ class StoredPairs:
         """As for `orthogonal`."""
         found: int | None = orthogonal.first_look(p)  # type: ignore[attr-defined]
         return found
+
+
+def held_out_summary(questions: list[Question], repeats: int) -> pd.DataFrame:
+    """The held-out R2 of `EBLIME()` beside that on the masks that were not asked."""
+    rows = []
+    for question in questions:
+        for repeat in range(repeats):
+            for n in CALLS:
+                rng = np.random.default_rng([question.number, repeat, n])
+                asked, weights = question.ask("orthogonal", rng, n)
+                post = eblime.fit(question.masks[asked], question.scores[asked], weights)
+                others = np.setdiff1d(np.arange(len(question.masks)), asked)
+                scores = question.scores[others]
+                missed = scores - post.intercept - question.masks[others] @ post.mean
+                true, said = 1 - np.mean(missed**2) / scores.var(), float(post.r2_held_out or 0)
+                row = {"calls": n, "held out": said, "on all others": true}
+                rows.append({**row, "held out < .5": said < 0.5, "others < .5": true < 0.5})
+    found: pd.DataFrame = pd.DataFrame(rows).groupby("calls").mean()
+    return found
+
+
+def shapley_summary(questions: list[Question], repeats: int) -> pd.DataFrame:
+    """Error and coverage of Shapley values, of all sources and of the most important one."""
+    rows = []
+    for question in questions:
+        truth, names = shapley_values(question), [f"<{j}>" for j in range(12)]
+        top = int(np.abs(truth).argmax())
+
+        def score(prompts: list[str], question: Question = question) -> FloatArray:
+            masks = np.array([[f"<{j}>" in prompt for j in range(12)] for prompt in prompts], float)
+            scores: FloatArray = question.scores[question.rows(masks)]
+            return scores
+
+        method = eblime.Quadrature(index="shapley")
+        for n in CALLS[1:]:
+            for repeat in range(repeats):
+                for name in ("leverage", "adaptive", "importances"):
+                    own: Any = {} if name == "importances" else {"method": method, "design": name}
+                    explainer = eblime.PromptExplainer(score, names, "{sources}", **own)
+                    e = explainer.explain(rng=repeat, n_masks=n - 2)
+                    post = e.posterior if own else e.importances("shapley")
+                    low, high = post.interval().T
+                    inside, error = (low <= truth) & (truth <= high), post.mean - truth
+                    row = {"calls": n, "by": name, "error": error.std() / truth.std()}
+                    rows.append(row | {"coverage": inside.mean(), "of the top": inside[top]})
+                error = kernel_shap(question, n, repeat) - truth
+                rows.append({"calls": n, "by": "shapiq", "error": error.std() / truth.std()})
+    found: pd.DataFrame = pd.DataFrame(rows).groupby(["calls", "by"], sort=False).mean()
+    return found
+
+
+def shapley_values(question: Question) -> FloatArray:
+    """Exactly, from all masks: the mean change over all orders of the sources."""
+    p, sizes = question.masks.shape[1], question.masks.sum(axis=1).astype(int)
+    weights = np.array([1 / (p * comb(p - 1, size)) for size in range(p)])
+    found = np.empty(p)
+    for j in range(p):
+        hidden = np.flatnonzero(question.masks[:, j] == 0)
+        shown = question.masks[hidden].copy()
+        shown[:, j] = 1
+        change = question.scores[question.rows(shown)] - question.scores[hidden]
+        found[j] = weights[sizes[hidden]] @ change
+    return found
+
+
+def kernel_shap(question: Question, n: int, seed: int) -> FloatArray:
+    """KernelSHAP of shapiq with pairs; NaN where it is not installed."""
+    try:
+        from shapiq.approximator import KernelSHAP
+    except ImportError:
+        return np.full(question.masks.shape[1], np.nan)
+    base = question.scores[0]
+    game = lambda masks: question.scores[question.rows(np.asarray(masks, float))] - base  # noqa: E731
+    found = KernelSHAP(n=12, pairing_trick=True, random_state=seed).approximate(budget=n, game=game)
+    return np.array([found[(j,)] for j in range(12)])
 
 
 def winner_row(p: int, level: int, seeds: int = 20) -> dict[str, float]:

@@ -487,11 +487,32 @@ def test_explain_tabular_reads_files(folder, capsys):
         (("--row", "999"), "--row must be from 0 to 177"),
         (("--drop", "nothing"), "--drop must name columns"),
         (("--drop", "alcohol"), "missing: 'alcohol'"),
+        (("--categorical", "nothing"), "--categorical must name columns"),
         (("--group", "x"), "--group must be like"),
     ):
         code, _, err = run_command(capsys, *words, *bad)
         assert code == 2
         assert complaint in err
+
+
+def test_categories_that_a_csv_file_lost_are_named(folder, capsys):
+    """The message of a model that needs them says how; then the row has them too."""
+    (folder / "boosted.py").write_text(
+        "def score(rows):\n"
+        "    if str(rows['job'].dtype) != 'category':\n"
+        "        raise ValueError('pandas dtypes must be int, float or bool; job: object')\n"
+        "    return (rows['job'] == 'cook') * 0.5 + rows['age'] / 100\n"
+    )
+    lines = ["age,job", *(f"{20 + k},{'cook' if k % 3 else 'clerk'}" for k in range(12))]
+    (folder / "people.csv").write_text("\n".join(lines))
+    words = ("explain", "tabular", "people.csv", "--model", "boosted:score", "--row", "1")
+    code, _, err = run_command(capsys, *words)
+    assert code == 2
+    assert "CSV files do not store categories: name their columns with --categorical." in err
+    code, out, err = run_command(capsys, *words, "--categorical", "job")
+
+    assert (code, err) == (0, "")
+    assert "job = cook" in out
 
 
 def test_explain_text_reads_arguments_files_and_standard_input(folder, capsys, monkeypatch):

@@ -31,6 +31,16 @@ def test_shared_settings_are_given_by_name(kind):
 
 
 @pytest.mark.parametrize("kind", EXPLAINERS)
+@pytest.mark.parametrize(
+    ("name", "ours"), [("n_samples", "n_masks"), ("seed", "rng"), ("class_names", "labels")]
+)
+def test_constructors_name_our_settings(kind, name, ours):
+    """Those that are called otherwise in lime and shap."""
+    with pytest.raises(TypeError, match=f"`{name}` is called `{ours}` in eblime"):
+        kind(**{name: 1})
+
+
+@pytest.mark.parametrize("kind", EXPLAINERS)
 @pytest.mark.parametrize("name", ["explain", "explain_targets"])
 def test_editors_list_the_settings_of_an_explanation(kind, name):
     """One by one, with their types."""

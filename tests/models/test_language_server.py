@@ -815,6 +815,34 @@ def test_a_server_is_asked_again_three_times_unless_said_otherwise(serve):
         never.explain("When?", answer="Then.")
 
 
+def test_tokens_are_counted_with_probes_and_several_at_once(serve):
+    """As the server says; explanations at the same time do not mix."""
+
+    def usage(handler):
+        used = {"prompt_tokens": 10, "completion_tokens": 1, "other": "x"}
+        handler.answer(handler.server.bodies[-1], lambda reply: {**reply, "usage": used})
+
+    service = serve(latency=0.01, failures=dict.fromkeys(range(999), usage))
+    calls = eblime.Calls(concurrency=4)
+    explainer = eblime.PromptExplainer(f"{service.url}#tiny", NOTES[:3], calls=calls)
+    first = explainer.explain("When?")
+
+    async def both():
+        questions = (explainer.aexplain(f"When {k}?", answer="Then.") for k in range(2))
+        return await asyncio.gather(*questions)
+
+    found = asyncio.run(both())
+    probe = 1
+
+    assert first.provenance["model_calls"] == 9
+    assert first.provenance["tokens"] == {
+        "prompt_tokens": 10 * (9 + probe),
+        "completion_tokens": 9 + probe,
+        "cut": 1,
+    }
+    assert [e.provenance["tokens"]["prompt_tokens"] for e in found] == [80, 80]
+
+
 def test_a_redirect_to_another_host_is_not_followed(serve, monkeypatch):
     """Neither the request nor the key goes there."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)

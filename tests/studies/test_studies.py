@@ -1,5 +1,6 @@
 """Studies: interval scores, runs that resume, rows that do not depend on the number of jobs."""
 
+import argparse
 import importlib
 import json
 import os
@@ -18,7 +19,7 @@ import eblime
 import studies
 from eblime.datasets.ultrasonic import sample_scans, ultrasonic_network
 from eblime.kernels import ExponentialKernel
-from studies import cases
+from studies import cases, pages
 from studies.__main__ import STUDIES, main, module_name
 from studies.cases import truth_of
 from studies.charts.paper import verdict
@@ -439,10 +440,37 @@ def test_defects_are_looked_for_with_every_hiding_and_design(monkeypatch):
 def test_every_number_of_a_measurement_page_is_filled_in():
     """No `@name@` of a template is left on its page."""
     folder = DOCS / "measurements"
-    pages = [path.with_name(path.name.replace(".in", "")) for path in folder.glob("*.in.md")]
+    pages = [path.with_suffix("") for path in folder.glob("*.md.in")]
 
-    assert len(pages) == 5
+    assert len(pages) == 4
     assert [p.name for p in pages if re.search(r"@[a-z][\w+-]*@", p.read_text("utf8"))] == []
+
+
+def test_measurement_pages_have_the_numbers_of_their_files():
+    """A page is what would be written now; parts that a result file lacks may be anything."""
+    parts, missing = pages.checked_parts()
+    wrong = pages.differences(parts)
+    if missing:  # the page of times is compared once all of them are measured
+        wrong = [line for line in wrong if not line.startswith("speed.md")]
+
+    assert wrong == []
+    assert all("speed" in line for line in missing)
+
+
+def test_a_changed_number_of_a_page_is_found(tmp_path, monkeypatch):
+    """And a number that a file lacks is not written."""
+    monkeypatch.setattr(pages, "PAGES", tmp_path)
+    (tmp_path / "one.md.in").write_text("# One\n\nIt is @first@ and @second@.\n")
+    (tmp_path / "one.md").write_text("# One\n\nIt is 1 and 2.\n")
+
+    assert pages.differences({"first": "1", "second": "2"}) == []
+    assert pages.differences({"first": "1"}) == []
+    assert len(pages.differences({"first": "3"})) == 1
+
+    monkeypatch.setattr(pages, "all_parts", lambda: ({"first": "3"}, []))
+    with pytest.raises(SystemExit, match=r"one\.md is not written: no numbers for second"):
+        pages.run(argparse.Namespace(check=False))
+    assert "It is 1" in (tmp_path / "one.md").read_text()
 
 
 def test_times_of_a_study_replace_its_old_ones(tmp_path, monkeypatch):

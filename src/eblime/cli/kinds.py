@@ -229,6 +229,10 @@ def _tabular_explainer(model: Any, settings: Values, options: Values, argument: 
 
     table = read_table(_background(argument, options))
     table = table.drop(columns=_listed(options["drop"]), errors="ignore")
+    for name in _listed(options["categorical"]):
+        if name not in table.columns:
+            raise ValueError(f"--categorical must name columns of the table; there is no {name!r}.")
+        table[name] = table[name].astype("category")
     names = list(getattr(model, "feature_names_in_", table.columns))
     absent = [str(name) for name in names if name not in table.columns]
     if absent:
@@ -322,6 +326,11 @@ TABULAR = Command(
             Option("row", "Which rows, from 0: 3, or 3,7, or 0:10.", default="0", batch=False),
             Option("background", "Table of usual values. Default: the table.", type=Path),
             Option("drop", "Columns that the model does not take: a,b.", default=""),
+            Option(
+                "categorical",
+                "Columns that the model takes as categories, which CSV files do not store: a,b.",
+                default="",
+            ),
         ),
         Option(
             "group",

@@ -303,6 +303,8 @@ def error_line(error: BaseException, words: Sequence[str]) -> str:
     names = {name: one.flag for one in options for name in (one.name, one.setting)}
     names |= {"targets": "--target"} if words[:1] == ["batch"] else {}
     line = " ".join(message.split()) or type(error).__name__
+    if "categorical" in names and re.search("dtypes|categorical_feature", line):
+        line += " CSV files do not store categories: name their columns with --categorical."
     return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), line)
 
 

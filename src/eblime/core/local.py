@@ -170,15 +170,9 @@ class LocalMixture(StudentLaw):
         sigma2 = self.unit**2 * self.base.draw_sigma2(rng, lambdas)
         return Draws(beta=beta, extras={"sigma2": sigma2, "lam": lambdas})
 
-    @cached_property
-    def signed(self) -> SignedMixture:
-        """The law of each importance alone, with the odds that it is positive."""
-        assert self.odds is not None
-        return SignedMixture(base=self.alone, odds=self.odds)
-
     def marginals(self) -> StudentMixture | SignedMixture:
         """The law of each importance alone, as a mixture of t laws over (lambda, phi_j)."""
-        return self.alone if self.odds is None else self.signed
+        return self.alone if self.odds is None else SignedMixture(base=self.alone, odds=self.odds)
 
     def with_signs(self) -> LocalMixture:
         """The law with odds of a positive importance that the importances themselves show.

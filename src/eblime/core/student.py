@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -226,7 +225,7 @@ def _shortest(
     return np.asarray(places.T)
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: the chances are kept once computed
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignedMixture:
     """A mixture of t laws, of at least three degrees of freedom, whose positive part counts more.
 
@@ -253,17 +252,17 @@ class SignedMixture:
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Distribution functions at x, which broadcasts against the m laws."""
-        chance, below = self.base.cdf(x), 1 - self._chances
+        chance, below = self.base.cdf(x), 1 - self.base.prob_positive()
         above = self.odds * np.maximum(chance - below, 0.0)
         return np.where(np.isnan(chance), chance, np.minimum(chance, below) + above) / self._total
 
     def prob_positive(self) -> FloatArray:
         """P(beta > 0), (m,)."""
-        return self.odds * self._chances / self._total
+        return self.odds * self.base.prob_positive() / self._total
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
-        mass, below = q * self._total, 1 - self._chances
+        mass, below = q * self._total, 1 - self.base.prob_positive()
         above = np.clip(below + (mass - below) / self.odds, 0.0, 1.0)
         return self.base.quantile(np.where(mass < below, mass, above))
 
@@ -275,15 +274,10 @@ class SignedMixture:
         """Some of the m laws, by number."""
         return replace(self, base=self.base.select(features), odds=self.odds[features])
 
-    @cached_property
-    def _chances(self) -> FloatArray:
-        """P(beta > 0) at even odds, (m,)."""
-        return self.base.prob_positive()
-
     @property
     def _total(self) -> FloatArray:
         """The integral of the density before it is divided by it."""
-        return 1 + (self.odds - 1) * self._chances
+        return 1 + (self.odds - 1) * self.base.prob_positive()
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and mean squares in standard units, by those of a t law above a point."""

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from scipy import optimize, special
 from scipy.linalg import lapack, solve_triangular
 
 from eblime._types import FloatArray
-from eblime.core.indices import Complex, Index
+from eblime.core.indices import Index
 
 CONSTANT = 10.0  # prior variance of the mean score, relative to the even part's
 
@@ -67,20 +68,17 @@ class Walsh:
 
     def cross(self, part: Part, index: Index, t: FloatArray) -> FloatArray:
         """Prior covariance of the index with the part at masks with signs t (n, p), (P, n)."""
-        kernels, rho = self._kernels(part, index), self.rho
+        kernels = self._kernels(part, index)
         if index.order == 2:
-            return _cross_of_pairs(rho, index, kernels, t)
-        masses, signs, change, level = _nodes(index, kernels)[:, :, None]
-        shown, hidden = masses + signs * rho, masses - signs * rho  # (K, p) factors of the features
-        logs = np.log(shown), np.log(hidden)
-        product = np.exp(t @ (logs[0] - logs[1]).T / 2 + (logs[0] + logs[1]).sum(axis=1) / 2)
-        slope = 2 * change * rho
-        found = np.where(
-            t > 0, product @ ((level + slope) / shown), product @ ((level - slope) / hidden)
-        ).real
-        if part.odd:
-            found += 2 * self.extra * t
-        return np.asarray(found.T)
+            return _cross_of_pairs(self.rho, index, kernels, t)
+        scaled = np.ascontiguousarray((self.rho * t).T)
+        found = 2 * self.extra[:, None] * t.T if part.odd else np.zeros_like(scaled)
+        for node, (turn, kernel) in product(index.terms(), zip((1, -1), kernels, strict=True)):
+            if kernel:
+                factors = node.mass + turn * node.sign * scaled
+                slope = 2 * turn * node.difference * scaled + node.level
+                found += (kernel * slope * (factors.prod(axis=0) / factors)).real
+        return found
 
     def own(self, part: Part, index: Index) -> FloatArray:
         """Prior covariance of the index under the part, (P, P)."""
@@ -100,16 +98,6 @@ class Walsh:
         if index.ignores_even:
             return odd, 0.0
         return (even + odd) / 2, (even - odd) / 2
-
-
-def _nodes(index: Index, kernels: tuple[float, float]) -> Complex:
-    """An index of each product kernel that counts: masses, signs, differences, levels, (4, K)."""
-    n = len(index.shown)
-    levels = np.zeros(n) if index.levels is None else index.levels
-    rows = np.stack([index.masses, index.signs, index.differences, levels])
-    kernel, turn = np.repeat(kernels, n), np.repeat([1, -1], n)
-    factors = np.stack([np.ones(2 * n), turn, turn * kernel, kernel])
-    return np.asarray((np.tile(rows, 2) * factors)[:, kernel != 0])
 
 
 def _cross_of_pairs(
@@ -133,22 +121,24 @@ def _own_of_features(rho: FloatArray, index: Index, kernels: tuple[float, float]
     `2 rho sign'`; with a level in the first only, `mass'`. `kernels` are those of `Walsh._kernels`.
     """
     if index.levels is None:
-        product, slope, weight = _products(rho, index, (kernels[0], -kernels[1]))
-        found = (slope * (weight * product)) @ slope.T
-        found[np.diag_indices_from(found)] = 2 * slope @ weight
+        sign, slopes, weight = _products(rho, index, (kernels[0], -kernels[1]))
+        found = (slopes * (weight * sign)) @ slopes.T
+        found[np.diag_indices_from(found)] = 2 * slopes @ weight
         return np.asarray(found)
-    masses, signs, change, level = _nodes(index, kernels)
+    masses, signs = np.tile(index.masses, 2), np.concatenate([index.signs, -index.signs])
+    change = np.concatenate([kernels[0] * index.differences, -kernels[1] * index.differences])
+    level = np.concatenate([kernels[0] * index.levels, kernels[1] * index.levels])
     found = np.zeros((len(rho), len(rho)))
     for node in index.terms():
         both = node.sign * signs
         rest = node.mass * masses + rho[:, None] * both  # (p, 2 K)
-        slope, product = 2 * rho[:, None] / rest, rest.prod(axis=0)
+        slope, whole = 2 * rho[:, None] / rest, rest.prod(axis=0)
         left = node.difference * slope * both + node.level * node.sign * masses / rest
         plain = node.difference * slope * signs + node.level * masses / rest
-        term = (left * (change * product)) @ slope.T
-        term += (plain * (node.mass * level * product)) @ (1 / rest).T
-        own = 2 * ((node.difference * change * product) @ slope.T)
-        own += (node.level * level * product) @ (1 / rest).T
+        term = (left * (change * whole)) @ slope.T
+        term += (plain * (node.mass * level * whole)) @ (1 / rest).T
+        own = 2 * ((node.difference * change * whole) @ slope.T)
+        own += (node.level * level * whole) @ (1 / rest).T
         term[np.diag_indices_from(term)] = own
         found += term.real
     return found

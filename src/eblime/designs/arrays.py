@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 
@@ -50,8 +51,10 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     half, wanted = np.empty((0, p), dtype=np.intp), -(-n_masks // 2)
     many = p > _MOST_FEATURES
     blocks = iter([rng.integers(0, 2, size=(wanted, p))]) if many else _half_arrays(rng, p)
-    while len(half) < wanted:
-        half = np.concatenate([half, next(blocks)])
+    while (missing := wanted - len(half)) > 0:
+        first = next(blocks)
+        rest = islice(blocks, (missing - 1) // len(first) if wanted <= 2 ** (p - 1) else 0)
+        half = np.concatenate([half, first, *rest])
         if p <= _FEW_FEATURES:
             half = _once(half)
     return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks].astype(np.float64)

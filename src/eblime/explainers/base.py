@@ -28,7 +28,7 @@ from eblime.results.explanation import Explanation
 from eblime.scores import Target, Targets
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from eblime.batch.results import Run
 
@@ -38,6 +38,8 @@ _OF_OTHERS = {  # as lime and shap call them
     "nsamples": "n_masks",
     "seed": "rng",
     "random_state": "rng",
+    "feature_names": "names",
+    "class_names": "labels",
 }
 Asks = TypeVar("Asks", bound=Callable[..., object])
 
@@ -70,7 +72,9 @@ def list_settings(method: Asks) -> Asks:
 def check_setting_names(settings: Mapping[str, object]) -> None:
     """Refuse settings by the names that other libraries have for them, and say ours."""
     for name in settings.keys() & _OF_OTHERS.keys():
-        raise TypeError(f"`{name}` is called `{_OF_OTHERS[name]}` in eblime.")
+        ours = _OF_OTHERS[name]
+        place = ", a setting of `explain` and `explain_many`" if ours == "rng" else ""
+        raise TypeError(f"`{name}` is called `{ours}` in eblime{place}.")
 
 
 def spend(settings: LoopSettings, n: int) -> LoopSettings:
@@ -81,8 +85,17 @@ def spend(settings: LoopSettings, n: int) -> LoopSettings:
     return replace(settings, calls=calls, spent=n)
 
 
+class _Named:  # apart from the explainers, so that their signatures are those of `__init__`
+    __slots__ = ()
+
+    def __new__(cls, *_: object, **settings: object) -> Self:
+        """Refuse settings by the names that other libraries have for them."""
+        check_setting_names(settings)
+        return object.__new__(cls)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class BaseExplainer(ABC):
+class BaseExplainer(_Named, ABC):
     """An explainer: settings, and a way to read an input.
 
     Subclasses are frozen dataclasses with settings of their own. Their constructors check and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
@@ -31,7 +32,7 @@ from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings
 from eblime.explainers.base import BaseExplainer, ExplainSettings, list_settings, spend
-from eblime.models.language import ServerModel, as_language_model
+from eblime.models.language import USED, ServerModel, as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _COLUMNS = ("question", "answer", "sources")
+_TOKENS = ("prompt_tokens", "completion_tokens", "cut")  # cut is a number of answers
 _SERVER = Calls(retry=3, timeout=600.0)  # of requests to a server, unless the user says otherwise
 
 
@@ -193,7 +195,13 @@ class PromptExplainer(BaseExplainer):
             Numbers of sentences, with 0 for the whole answer, and parts of the answer as for
             `explain`; None is the whole answer and each of its sentences.
         """
-        return BaseExplainer.explain_targets(self, self._row(x, answer), targets, rng, **settings)
+        used: deque[dict[str, int]] = deque()
+        USED.set(used)
+        x = self._row(x, answer)
+        found = BaseExplainer.explain_targets(self, x, targets, rng, **settings)
+        tokens = {name: sum(reply.get(name, 0) for reply in used) for name in _TOKENS}
+        more = {"tokens": tokens} if used else {}
+        return {k: replace(e, provenance={**e.provenance, **more}) for k, e in found.items()}
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings

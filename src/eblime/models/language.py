@@ -15,8 +15,10 @@ import os
 import re
 import threading
 import urllib.request
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
@@ -48,6 +50,8 @@ _LONGEST_REPLY = 8_000_000  # bytes
 _LONGEST_WAIT = 600.0  # seconds for a part of a reply; `Calls(timeout=)` limits the whole of it
 _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
 _ROUNDING = 1e-3  # of a log probability that is nearly 0
+_NOWHERE: deque[dict[str, int]] = deque(maxlen=0)
+USED = ContextVar("USED", default=_NOWHERE)  # what servers say of the tokens of each request
 
 
 def as_language_model(obj: object) -> Any:
@@ -346,6 +350,7 @@ class ServerModel:
         found = []
         for prompt in prompts:
             reply = self._ask_prompt(form, prompt, **settings)
+            USED.get().append({"cut": _find(reply, "choices", 0, "finish_reason") == "length"})
             text = _find(reply, "choices", 0, *place, kind=str)
             if text is None:
                 reason = _short(_find(reply, "choices", 0, "finish_reason"))
@@ -459,6 +464,8 @@ class ServerModel:
                 found = self._fetch(path, self._data(body))
         if isinstance(found, ServerError):  # raised here, where no frame of a traceback has the key
             raise found
+        usage: dict[str, Any] = _find(found, "usage", kind=dict) or {}
+        USED.get().append({name: n for name, n in usage.items() if type(n) is int})
         return found
 
     def _data(self, body: Mapping[str, object] | None) -> bytes | None:

@@ -318,7 +318,7 @@ class Comparison:
         return registry.find("pages", "page")(self, path, title=title)
 
     def to_json(self, top: int = 5, prob: float = 0.95) -> str:
-        """The numbers of `sensitivity` as JSON text, in the layout of docs/reference/json.md."""
+        """The numbers of `sensitivity` as JSON text, in the layout of the reference."""
         rows = [row._asdict() for row in self._effects(top, prob)]
         found = {"label": self._first.label, "prediction": self._first.prediction, "top": top}
         found |= {"prob": prob, "first": self.methods[0], "unit": self.unit, "rows": rows}

@@ -23,15 +23,8 @@ from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method, Scene
-from eblime.results import export
+from eblime.results import export, indices
 from eblime.results.estimand import describe_estimand
-from eblime.results.indices import (
-    Interactions,
-    check_game,
-    index_posteriors,
-    own_kernel,
-    posteriors_by_width,
-)
 from eblime.results.notes import footer
 from eblime.results.prediction import Prediction, asked, predict
 from eblime.results.reasons import Reason, find_reasons
@@ -243,10 +236,10 @@ class Explanation:
         """The same answers through another method, with no further model call."""
         chosen: Any = as_method(method)
         index = getattr(chosen, "index", "lime")
-        check_game(self.answers, index)
+        indices.check_game(self.answers, index)
         own = getattr(chosen, "kernel", None)
         if own is None and index == "lime" and hasattr(chosen, "with_kernel"):
-            chosen = chosen.with_kernel(own_kernel(self))
+            chosen = chosen.with_kernel(indices.own_kernel(self))
         generator = as_generator(rng)
         state = generator.bit_generator.state
         (posterior,) = fit_each(chosen, generator, [self.answers])
@@ -293,13 +286,13 @@ class Explanation:
         if width is not None and kernel is not None:
             raise ValueError("`width` and `kernel` must not both be given.")
         if width is not None:
-            return posteriors_by_width(self, [width])[0]
+            return indices.posteriors_by_width(self, [width])[0]
         if index == "lime" and kernel is None:
-            kernel = own_kernel(self)
+            kernel = indices.own_kernel(self)
         chosen = Quadrature(kernel=kernel, index=index)  # type: ignore[arg-type]  # checked above
-        return index_posteriors(self, [chosen])[0]
+        return indices.index_posteriors(self, [chosen])[0]
 
-    def interactions(self, index: str = "banzhaf") -> Interactions:
+    def interactions(self, index: str = "banzhaf") -> indices.Interactions:
         """Interactions of all pairs of features, from the answers that are there.
 
         How much more the score changes when two features are shown together than when each is shown
@@ -308,7 +301,7 @@ class Explanation:
         """
         check_choice("index", index, ("banzhaf", "shapley"))
         answers = self.answers.varying
-        check_game(answers, index)
+        indices.check_game(answers, index)
         p = answers.n_features
         if not 2 <= p <= _MOST_FEATURES:
             raise ValueError(
@@ -316,7 +309,7 @@ class Explanation:
             )
         pairwise = (banzhaf() if index == "banzhaf" else shapley(p)).pairwise()
         (found,) = fit_indices(answers, [pairwise], [f"{index.capitalize()} interactions"])
-        return Interactions(
+        return indices.Interactions(
             posterior=found,
             pairs=pairwise.subsets(p),
             features=tuple(str(name) for name in answers.features or self.features),
@@ -443,7 +436,7 @@ class Explanation:
         return registry.find("pages", "notebook")(self)
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
-        """The numbers as JSON text, in the layout of docs/reference/json.md."""
+        """The numbers as JSON text, in the layout of docs/reference/index.md."""
         return export.to_json(self, prob, k)
 
     def to_arviz(self, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:

@@ -29,7 +29,7 @@ _SHAPIQ = {"banzhaf": ("BV", "BII"), "shapley": ("SV", "SII")}  # shapiq's names
 
 
 def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
-    """The explanation's numbers as JSON text that UTF-8 can hold; see docs/reference/json.md.
+    """The explanation's numbers as JSON text that UTF-8 can hold; see docs/reference/index.md.
 
     Numbers that a point estimate does not have, and those that are not finite, are null.
     """

@@ -56,11 +56,9 @@ class RowScene:
         """The rows that the scores of some masks are means of; one for the row itself."""
         shown, n = masks > 0.5, self.cost
         sizes = np.where(shown.all(axis=1), 1, n)
-        mask = np.repeat(np.arange(len(masks)), sizes)
-        rows = np.arange(len(mask)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         by_column = shown.take(np.maximum(self.owner, 0), axis=1) | (self.owner < 0)
         link = log_odds if self.link == "logit" else None
-        return MeanBatch(inputs=self.table.mix(rows, by_column[mask]), sizes=sizes, link=link)
+        return MeanBatch(inputs=self.table.mix(by_column, sizes), sizes=sizes, link=link)
 
 
 def log_odds(means: FloatArray) -> FloatArray:

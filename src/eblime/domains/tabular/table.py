@@ -56,9 +56,12 @@ class ArrayTable:
         """The values of the last row as the model sees them."""
         return [cells.python_value(value) for value in self.native[-1].tolist()]
 
-    def mix(self, rows: IntArray, own: BoolArray) -> object:
-        """Rows by number, with the values of the last row where `own`, (k, d), says so."""
-        return self._finish(_mix(self.native, rows, own))
+    def mix(self, own: BoolArray, sizes: IntArray) -> object:
+        """So many of the first rows for each row of `own`, (k, d), one below another.
+
+        They have the values of the last row in the columns where `own` says so.
+        """
+        return self._finish(_mix(self.native, own, sizes))
 
     def take(self, rows: IntArray) -> ArrayTable:
         """Some of the rows, by number."""
@@ -137,20 +140,23 @@ class FrameTable:
             values = self._frame[-1:].rows()[0]
         return [cells.python_value(value) for value in values]
 
-    def mix(self, rows: IntArray, own: BoolArray) -> object:
+    def mix(self, own: BoolArray, sizes: IntArray) -> object:
         """A frame of the same library, with the same columns and dtypes; see `ArrayTable`."""
-        itself = len(self._frame) - 1
+        dtypes = list(self.native.dtypes) if self._is_pandas else []
+        kinds = {dtype.kind if isinstance(dtype, np.dtype) else "O" for dtype in dtypes}
+        if len({*dtypes}) == 1 and kinds <= {*"buif"}:
+            return self._label(_mix(self.native.to_numpy(), own, sizes))
+        rows = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        own = np.repeat(own, sizes, axis=0)
+        places = np.where(own.T, len(self._frame) - 1, rows)
         if not self._is_pandas:
-            columns = enumerate(self._frame.iter_columns())
-            return self._assemble([s[np.where(own[:, c], itself, rows)] for c, s in columns])
+            columns = zip(self._frame.iter_columns(), places, strict=True)
+            return self._assemble([series[taken] for series, taken in columns])
         import pandas as pd
 
-        dtypes = list(self.native.dtypes)
-        if len({*dtypes}) == 1 and isinstance(dtypes[0], np.dtype) and dtypes[0].kind in "buif":
-            return self._label(_mix(self.native.to_numpy(), rows, own))
         found = {}
         for c, dtype in enumerate(dtypes):
-            taken = self.native.iloc[:, c].array.take(np.where(own[:, c], itself, rows))
+            taken = self.native.iloc[:, c].array.take(places[c])
             found[c] = pd.Series(taken, dtype=dtype, copy=False)  # pandas must not infer a dtype
         return self._label(found)
 
@@ -264,11 +270,13 @@ def _read_frame(table: Any) -> tuple[object, list[str]]:
     return copied.to_native(), frame.columns
 
 
-def _mix(table: np.ndarray, rows: IntArray, own: BoolArray) -> np.ndarray:
-    """Rows of an array by number, with the values of its last row where `own` says so."""
-    found = table.take(rows, axis=0)
-    np.copyto(found, table[-1], where=own)
-    return found
+def _mix(table: np.ndarray, own: BoolArray, sizes: IntArray) -> np.ndarray:
+    """`ArrayTable.mix` of an array."""
+    n, d = len(table) - 1, table.shape[1]
+    found = np.where(own[:, None], table[-1], table[:-1]).reshape(-1, d)
+    if (sizes[1:] == n).all():  # the row itself comes first, if it is asked
+        return found[n - sizes[0] :]
+    return found[(np.arange(n) < sizes[:, None]).ravel()]
 
 
 def _dtype(series: Series) -> Any:
