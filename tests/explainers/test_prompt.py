@@ -764,3 +764,13 @@ def test_a_client_is_refused_with_the_address_to_pass():
 
     with pytest.raises(TypeError, match=r"the address of a server .*; got OpenAI"):
         eblime.PromptExplainer(client, NOTES)
+
+
+def test_a_page_names_each_source_beside_its_text():
+    """By its own name, or by its number, without its first words again."""
+    sources = {"guide <b>": "It opened in 1889.", "map": "In Paris."}
+    page = eblime.PromptExplainer(lambda ps: [len(p) for p in ps], sources).explain("?").to_html()
+    numbered = eblime.PromptExplainer(lambda ps: [len(p) for p in ps], NOTES).explain("?").to_html()
+
+    assert "<small>[guide &lt;b&gt;]</small> It opened in 1889.</mark>" in page
+    assert "<small>[source 1]</small> The tower opened in 1889.</mark>" in numbered

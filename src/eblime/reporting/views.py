@@ -157,6 +157,7 @@ def prompt_view(explanation: Explanation) -> Markup:
         question=_lines(scene.question),
         answer=[_lines(part) for part in parts] if scene.answer else None,
         pieces=_marked(explanation),
+        names=[_lines(name.partition(" '")[0]) for name in explanation.features],
     )
 
 
