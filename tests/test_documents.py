@@ -213,6 +213,23 @@ def test_links_between_pages_work(page):
     assert [path for path in paths if path and not (page.parent / path).exists()] == []
 
 
+def headings(page):
+    """The names by which links find the headings and the labels of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf8"), flags=re.M | re.S)
+    found = re.findall(r"^#+ (.*)$", text, re.M)
+    names = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
+    return names | set(re.findall(r"^\(([\w-]+)\)=$", text, re.M))
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
+def test_links_name_headings_that_exist(page):
+    """A link to a part of a page leads there."""
+    links = re.findall(r"\]\(([^)\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf8"))
+    paths = [(page.parent / path if path else page, name) for path, name in links]
+
+    assert [(path.name, name) for path, name in paths if name not in headings(path)] == []
+
+
 def test_the_index_lists_every_page():
     """A page that no table of contents lists cannot be found."""
     listed = set()

@@ -191,7 +191,7 @@ GROUP = options.domain_group(
     [*options.ASKING, *options.ANSWERS, *options.EXPLAIN],
     "Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out; with --targets, "
     "NAME-LABEL.eblime and so on for each output.",
-    help="""Explain a prediction: of an image, a row, a text, a signal.
+    help="""Explain an image, row, text, signal, volume or prompt.
 
     Example: eblime explain text "A witty film." --model sentiment.skops
 
