@@ -82,7 +82,7 @@ def test_an_error_of_the_device_names_the_masks():
         raise RuntimeError("device lost")
 
     device.fetch = broken
-    with pytest.raises(eblime.ModelError, match=r"failed on masks .*RuntimeError: device lost"):
+    with pytest.raises(eblime.ModelError, match=r"failed on .*masks .*RuntimeError: device lost"):
         explain(device, batch_size=4)
 
 

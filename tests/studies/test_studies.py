@@ -447,14 +447,11 @@ def test_every_number_of_a_measurement_page_is_filled_in():
 
 
 def test_measurement_pages_have_the_numbers_of_their_files():
-    """A page is what would be written now; parts that a result file lacks may be anything."""
+    """A page is what would be written now."""
     parts, missing = pages.checked_parts()
-    wrong = pages.differences(parts)
-    if missing:  # the page of times is compared once all of them are measured
-        wrong = [line for line in wrong if not line.startswith("speed.md")]
 
-    assert wrong == []
-    assert all("speed" in line for line in missing)
+    assert missing == []
+    assert pages.differences(parts) == []
 
 
 def test_a_changed_number_of_a_page_is_found(tmp_path, monkeypatch):
