@@ -35,7 +35,7 @@ __all__ = ["PAIRS", "SETTINGS", "counts", "localisation", "mcnemar"]
 METHODS = ("lime", "bayeslime", "eblime-paper", "eblime-ridge", "eblime")
 SETTINGS = {  # hidden superpixels and design
     "the paper's setting": ("black", "bernoulli"),
-    "the library's default": ("mean", "paired"),
+    "mean colour, pairs": ("mean", "paired"),
     "black, pairs": ("black", "paired"),
     "mean colour, random masks": ("mean", "bernoulli"),
 }
