@@ -1,6 +1,7 @@
 """Draw the figures of the measurement pages, and write the pages, from docs/results.
 
-A page `NAME.md` is made from `NAME.md.in`, in which `@part@` stands for a number or a table.
+A page `NAME.md` is made from `NAME.md.in`, in which `@part@` stands for a number or a table. The
+rows of `readme.in` replace those of the README that begin in the same way.
 
     make results
     python -m studies pages --check    # writes nothing; fails if a page differs from its files
@@ -26,7 +27,7 @@ from studies.charts.paper import defect_part, figure_parts, stability_part, tabl
 from studies.charts.speed import speed_part
 from studies.charts.style import DOCS, RESULTS
 
-PAGES = DOCS / "measurements"
+PAGES, README = DOCS / "measurements", DOCS.parent / "README.md"
 Parts = dict[str, str]
 
 
@@ -51,6 +52,7 @@ def run(options: argparse.Namespace) -> None:
             template.with_suffix("").write_text(text, encoding="utf8")
     if missing:
         sys.exit("\n".join(missing))
+    README.write_text(with_rows(parts), encoding="utf8")
 
 
 def all_parts() -> tuple[Parts, list[str]]:
@@ -102,6 +104,17 @@ def filled(template: Path, parts: Parts) -> str:
     return text
 
 
+def with_rows(parts: Parts) -> str:
+    """The README with the numbers of today."""
+    text = README.read_text(encoding="utf8")
+    for row in filled(PAGES / "readme.in", parts).splitlines():
+        start = row.partition("](")[0]
+        text, found = re.subn(rf"^{re.escape(start)}.*$", lambda _, row=row: row, text, flags=re.M)
+        if found != 1:
+            raise ValueError(f"{README.name} must have one row that begins {start!r}.")
+    return text
+
+
 def holes(text: str) -> list[str]:
     """The names of the parts that are not filled in."""
     return sorted(set(re.findall(r"@([a-z][\w+-]*)@", text)))
@@ -110,6 +123,8 @@ def holes(text: str) -> list[str]:
 def differences(parts: Parts) -> list[str]:
     """One line per page that differs from what would be written; missing parts may be anything."""
     wrong = []
+    if not holes(rows := with_rows(parts)) and rows != README.read_text(encoding="utf8"):
+        wrong.append(f"{README.name} has other numbers than docs/measurements/readme.in.")
     for template in sorted(PAGES.glob("*.md.in")):
         made = re.split(r"@[a-z][\w+-]*@", filled(template, parts))
         page = template.with_suffix("").read_text(encoding="utf8")

@@ -89,6 +89,9 @@ def speed_part(found: pd.DataFrame, changes: pd.DataFrame) -> dict[str, str]:
         f"times-{name}": f"{photo.loc[other, 'seconds'] / photo.loc['eblime', 'seconds']:.0f}"
         for name, other in (("lime", "lime"), ("captum", "captum Lime"), ("shap", "shap Partition"))
     }
+    packages = {"eblime": "eblime", "lime": "lime", "captum": "captum Lime"}
+    for start, part in (("seconds", real), ("own", photo)):
+        times |= {f"{start}-{n}": _seconds(part.loc[p, "seconds"]) for n, p in packages.items()}
     shown = found[found["study"].isin(["speed-image", "speed-tabular", "speed-text", "speed-fit"])]
     rows = [
         [line["task"], line["name"], _seconds(line["seconds"]), _seconds(line["model_seconds"])]

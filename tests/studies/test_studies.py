@@ -459,10 +459,13 @@ def test_a_changed_number_of_a_page_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "PAGES", tmp_path)
     (tmp_path / "one.md.in").write_text("# One\n\nIt is @first@ and @second@.\n")
     (tmp_path / "one.md").write_text("# One\n\nIt is 1 and 2.\n")
+    monkeypatch.setattr(pages, "README", tmp_path / "README.md")
+    (tmp_path / "readme.in").write_text("| [How many?](one.md) | @first@ |\n")
+    (tmp_path / "README.md").write_text("# Name\n\n| [How many?](one.md) | 1 |\n")
 
     assert pages.differences({"first": "1", "second": "2"}) == []
     assert pages.differences({"first": "1"}) == []
-    assert len(pages.differences({"first": "3"})) == 1
+    assert len(pages.differences({"first": "3"})) == 2  # the page and the README
 
     monkeypatch.setattr(pages, "all_parts", lambda: ({"first": "3"}, []))
     with pytest.raises(SystemExit, match=r"one\.md is not written: no numbers for second"):
