@@ -13,7 +13,7 @@ with several seeds. Prints one line for each system, with a figure in every cell
 LIME has no intervals: its CSI uses those of its weighted ridge regression.
 
     python -m studies family            # a few minutes
-    python -m studies family --write    # also puts the table into docs/measurements
+    python -m studies family --write    # also puts the table into a page; `pages` then writes it
 """
 
 from __future__ import annotations
