@@ -483,6 +483,8 @@ def test_explain_tabular_reads_files(folder, capsys):
     assert (code, err) == (0, "")
     assert out.count("predicted") == 2
     assert (folder / "eblime-out" / "wine-row170.html").exists()
+    masks = eblime.load(folder / "eblime-out" / "wine-row170.eblime").masks  # as in Python
+    assert (masks[1::2] == 1 - masks[:-1:2]).all() or (masks[::2] == 1 - masks[1::2]).all()
     for bad, complaint in (
         (("--row", "999"), "--row must be from 0 to 177"),
         (("--drop", "nothing"), "--drop must name columns"),

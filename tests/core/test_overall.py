@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 
 from eblime.core.overall import (
@@ -65,6 +66,17 @@ def test_noise_alone_is_not_importance(rng):
     # 4 standard errors: at three in 10,000 seeds noise alone would be rejected
     assert found.size_interval(1 - 3e-4)[0] == 0
     assert abs(found.mean) < 4 * found.mean_se
+
+
+def test_importances_that_are_known_to_be_zero_have_no_sign(rng):
+    """Those of a column that nearly all inputs share with the background."""
+    estimate, se = np.zeros(40), np.zeros(40)
+    estimate[0], se[0] = 50.0, 0.01
+    found = overall(rng, estimate, se, np.ones(40))
+
+    assert_allclose(found.positive, 1 / 40)
+    assert_allclose(found.negative, 0.0)
+    assert_allclose(found.size, 50 / 40, rtol=0.01)
 
 
 def test_the_size_is_at_least_that_of_the_mean(rng):

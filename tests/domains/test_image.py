@@ -597,6 +597,13 @@ def test_bits_are_a_rule_for_arrays_and_files(tmp_path, bits, settings):
     assert e.prediction == pytest.approx(wanted.prediction, abs=1e-3)
 
 
+def test_images_of_8_bits_have_no_more():
+    """They would become dark: 255 of 4095."""
+    explainer = eblime.ImageExplainer(Grey(), segmentation="grid", n_masks=60, bits=12)
+    with pytest.raises(ValueError, match="numbers are uint8 from"):
+        explainer.explain(photo()[..., 0])
+
+
 def test_a_window_clips():
     """Numbers outside become black or white, also of 8 bits."""
     made = {"segmentation": "grid", "n_masks": 60, "window": (50, 150)}
@@ -626,7 +633,11 @@ def test_whole_numbers_without_a_depth_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"bits": 8}, ValueError, r"8 bits are 0 to 255, and its numbers are from 0 to 4095"),
+        (
+            {"bits": 8},
+            ValueError,
+            r"8 bits are 0 to 255, and its numbers are uint16 from 0 to 4095",
+        ),
         ({"bits": 0}, ValueError, r"`bits` must be >= 1"),
         ({"bits": 12.0}, TypeError, r"`bits` must be a whole number"),
         ({"window": (5, 5)}, ValueError, r"`window` must be two numbers, low < high"),

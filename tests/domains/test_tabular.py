@@ -526,7 +526,9 @@ def test_invalid_settings_are_refused(settings, message):
         eblime.TabularExplainer(Spy(), WINE.data, **settings)
 
 
-@pytest.mark.parametrize("background", [np.empty((0, 3)), 7, np.ones(4), pd.DataFrame()])
+@pytest.mark.parametrize(
+    "background", [np.empty((0, 3)), 7, np.ones(4), pd.DataFrame(), pd.Series([1.0, 2.0])]
+)
 def test_a_background_must_be_a_table(background):
     """With rows and columns."""
     with pytest.raises((ValueError, TypeError), match="`background` must"):
@@ -697,6 +699,29 @@ def test_some_rows_are_kept_of_a_large_background(rng, given, kept):
     assert f"the mean over {kept} of 5000 rows of the background" in e.estimand
     assert hidden == pytest.approx(e.answers.scores[~e.masks.any(axis=1)][0])
     assert np.abs(hidden - background.sum(axis=1).mean()) < 5 * 2 / np.sqrt(kept)
+
+
+def test_rounding_does_not_choose_the_rows_of_a_background(rng, monkeypatch):
+    """Categories make columns of opposite signs, whose weights are equal but for rounding."""
+    frame = pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], 600), "owns": rng.choice(["yes", "no"], 600)}
+    )
+    frame["age"] = rng.integers(20, 70, 600)
+
+    def kept():
+        """The mean age of the rows."""
+        model = lambda rows: np.asarray(rows["age"], dtype=float)  # noqa: E731
+        return eblime.TabularExplainer(model, frame, n_masks=8).explain(frame.iloc[0]).answers
+
+    exact, eigh = kept().scores, np.linalg.eigh
+
+    def rounded(matrix):
+        """As another number of threads would have it."""
+        values, vectors = eigh(matrix)
+        return values, vectors * (1 + 1e-13 * rng.standard_normal(vectors.shape))
+
+    monkeypatch.setattr("numpy.linalg.eigh", rounded)
+    assert_allclose(kept().scores, exact, rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["eblime", eblime.Quadrature(index="shapley")])

@@ -299,6 +299,7 @@ def test_a_cache_keeps_the_answer(parrot, tmp_path):
         ({"sources": ["a", " "]}, ValueError, "that are not empty; source 2 is ' '"),
         ({"sources": ["a", 3]}, TypeError, "source 2 is 3"),
         ({"sources": 3}, TypeError, "`sources` must be a list of texts"),
+        ({"sources": pd.DataFrame({"text": ["a", "b"]})}, TypeError, "got DataFrame"),
         ({"sources": [{"content": "a"}]}, TypeError, 'messages with a "role" and a "content"'),
         ({"prompt": "Answer {question}"}, ValueError, r"must contain \{sources\} once"),
         ({"prompt": 3}, TypeError, "`prompt` must be a string"),

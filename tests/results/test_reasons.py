@@ -1,5 +1,7 @@
 """Reasons: the features that raise or lower a score the most."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,8 @@ def test_a_reason_is_a_sentence():
 
     assert str(exact) == "word 'dull' lowers the score by 3 (exactly); P(strongest) > .99"
     assert exact.certain
+    narrow = replace(exact, low=-3.0004, high=-2.9996)
+    assert "by 3 (2.9996 to 3.0004)" in str(narrow)
     low, high = str(vague).split("(")[1].split(")")[0].split(" to ")
     assert float(low) == pytest.approx(-vague.high, rel=0.01)
     assert float(high) == pytest.approx(-vague.low, rel=0.01)

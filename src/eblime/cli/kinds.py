@@ -181,7 +181,7 @@ IMAGE = Command(
     batch_argument="A folder, here or such as s3://bucket/photos.",
     items=_image_items,
     inputs=_image_inputs,
-    defaults={"design": "orthogonal", "top": 5},
+    defaults={"top": 5},
     options=[
         *cut_options(
             "slic, quickshift, felzenszwalb or grid; with parameters slic:n_segments=100.",
@@ -389,7 +389,6 @@ TEXT = Command(
     batch_argument='A folder, a .jsonl file, or a table with the column "text".',
     items=_text_items,
     inputs=lambda argument, model, options: argument,  # `explain_many` reads it
-    defaults={"design": "orthogonal"},
     options=[
         Option("tokens", "word, sentence, char or a pattern.", default="word", commas=True),
         Option("positions", "Each occurrence counts.", type=bool, setting="bag", parse=not_),
@@ -450,7 +449,7 @@ SIGNAL = Command(
         Path(argument), SIGNAL_ENDINGS, Path, "signal"
     ),
     inputs=lambda argument, model, options: folder_files(argument, SIGNAL_ENDINGS),
-    defaults={"design": "orthogonal", "top": 5},
+    defaults={"top": 5},
     options=[
         *cut_options(
             "windows, changes, channels, cells or bands; with parameters windows:n=40.",
@@ -489,7 +488,7 @@ VOLUME = Command(
         Path(argument), VOLUME_ENDINGS, Path, "volume"
     ),
     inputs=lambda argument, model, options: folder_files(argument, VOLUME_ENDINGS),
-    defaults={"design": "orthogonal", "top": 5},
+    defaults={"top": 5},
     options=[
         *cut_options(
             "slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) or slic:n_segments=100.",

@@ -105,7 +105,7 @@ ASKING = (  # of `explain` and `batch`; a run stores them
         "|; top5@0.99 asks for 99 %, and top5~0.02 accepts differences of less than 0.02.",
     ),
     Option("max_masks", "With --until: the most masks. Default: 5000.", type=int),
-    Option("design", "Which masks to ask about", names="designs"),
+    Option("design", "Which masks to ask about: orthogonal by default, or", names="designs"),
     Option("kernel", "How much a mask counts (by default euclidean)", names="kernels"),
     Option("seed", "The same seed gives the same result.", type=int, default=0, minimum=0),
     PROB,
@@ -214,9 +214,8 @@ def domain_group(
         command = registry.of_domain(domain, "command")
         if command is None:
             return None
-        own = {"design": domain.design, "kernel": domain.kernel}
-        usual = {key: value for key, value in own.items() if isinstance(value, str)}
-        usual |= command.defaults
+        kernel = domain.kernel if isinstance(domain.kernel, str) else None
+        usual = {"kernel": kernel, **command.defaults}
         rest = [replace(one, default=usual.get(one.name, one.default)) for one in shared]
         options = [MODEL, *command.options, *rest]
         summary = command.help or f"Explain inputs of the kind {name}, by {domain.feature}s."

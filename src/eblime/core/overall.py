@@ -110,23 +110,24 @@ def _overall(
     draws: FloatArray, estimate: FloatArray, se: FloatArray, weight: FloatArray
 ) -> Overall:
     """The record of one feature, from draws (3, 2, D) of its size and of the shares of signs."""
-    n = len(weight)
-    size, positive, negative = draws if estimate.any() or se.any() else np.zeros_like(draws)
+    n, known = len(weight), _with_least_error(estimate, se, weight)
+    size, positive, negative = draws * (known[2].sum() / n * (estimate.any() or se.any()))
     return Overall(
         size=np.maximum(size, 0.0),
         positive=np.clip(positive, 0.0, 1.0),
         negative=np.clip(negative, 0.0, 1.0),
         mean=float(weight @ estimate) / n,
         mean_se=float(np.linalg.norm(weight * se)) / n,
-        p_value=_p_value(*_with_least_error(estimate, se, weight)),
+        p_value=_p_value(*known),
         n=n,
     )
 
 
 def _with_least_error(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> Sample:
-    """The sample with standard errors above zero."""
-    largest = float((np.abs(estimate) + se).max())
-    return estimate, np.maximum(se, _TINY * largest if largest else 1.0), weight
+    """The sample with errors above zero, without importances that are known to be zero."""
+    size = np.abs(estimate) + se
+    some = size > _TINY * size.max() if size.any() else np.ones(len(se), dtype=bool)
+    return estimate[some], np.maximum(se[some], _TINY * (size.max() or 1.0)), weight[some]
 
 
 def _p_value(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> float:

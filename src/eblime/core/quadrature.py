@@ -108,7 +108,9 @@ class Function:
         if twins is not None:
             same[lead:] = lead + twins
         best = replace(best, vector=best.vector[same])
-        precision, known = np.linalg.inv(prior.cov), _positive(information(table.parts, best))
+        precision = np.linalg.inv(prior.cov)
+        values, vectors = np.linalg.eigh(information(table.parts, best))
+        known = (vectors * np.maximum(values, 0.0)) @ vectors.T  # without rounding below zero
         root = root_of_inverse(precision + known / _TEMPER)
         best = fit_scales(table, best)
         half = rng.standard_normal((_DRAWS // 2, len(best.vector))) @ root.T
@@ -391,12 +393,6 @@ def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatAr
                 values = values.reshape(-1, 2) @ odds
             found[row] += complex(values[0]).real
     return found
-
-
-def _positive(matrix: FloatArray) -> FloatArray:
-    """A symmetric matrix without the negative eigenvalues that rounding leaves in it."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def find_twins(masks: FloatArray, scores: FloatArray) -> IntArray:

@@ -60,13 +60,10 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks].astype(np.float64)
 
 
-def _first_look(p: int) -> int | None:
-    """Masks before a stop rule first looks: at most a block, and fewer than usual."""
-    return next((n for n, most in ((32, 16), (64, 64), (128, 128)) if p <= most), None)
-
-
 orthogonal.keeps_order = True  # type: ignore[attr-defined]  # see docs/how-to/extend.md
-orthogonal.first_look = _first_look  # type: ignore[attr-defined]
+orthogonal.first_look = lambda p: next(  # type: ignore[attr-defined]  # before a stop rule looks
+    (n for n, most in ((32, 16), (64, 64), (128, 128)) if p <= most), None
+)
 
 
 def _once(half: IntArray) -> IntArray:

@@ -20,6 +20,7 @@ from eblime._types import FloatArray
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("auto", "mean", "blur")
+_BLOCK = 1 << 16  # words that are rendered at once
 _COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], ArrayLike]
 Labels = NDArray[np.intp]
@@ -232,7 +233,8 @@ def relabel(
     if high - low > labels.size or high > np.iinfo(np.intp).max:  # too far for a look-up table
         shifted = np.unique(labels, return_inverse=True)[1].reshape(shape)
     else:
-        shifted = labels.astype(np.intp) - low
+        shifted = labels.astype(np.intp)
+        shifted -= low
     present = np.bincount(shifted.ravel()) > 0
     if present.sum() < 2:
         raise ValueError(
@@ -413,7 +415,7 @@ class ArrayScene:
             np.ascontiguousarray(numbers).reshape(-1).view(word).reshape(planes, -1)
             for numbers in (self.shown, self.hidden)
         )
-        owners = np.repeat(labels.ravel(), self.shown.itemsize).reshape(-1, word.itemsize)
+        owners = labels.reshape(-1, word.itemsize // self.shown.itemsize)
         edge = np.flatnonzero((owners != owners[:, :1]).any(axis=1))
         return Renderer(
             hidden=hidden,
@@ -434,22 +436,25 @@ class Renderer:
 
     hidden: np.ndarray  # (planes, n)
     change: np.ndarray  # (planes, n) shown ^ hidden
-    labels: Labels  # (n,) of each word, or of its first byte
+    labels: Labels  # (n,) of each word, or of its first number
     edge: NDArray[np.intp]  # (E,) words that several features share
-    edge_labels: Labels  # (E, bytes) the features of their bytes
+    edge_labels: Labels  # (E, k) the features of their numbers
 
     def render(self, masks: FloatArray, out: np.ndarray) -> None:
         """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
         word = self.hidden.dtype
         shown = (masks > 0.5).astype(np.intp)
-        tables, bytes_of = (np.array([0, -1]).astype(kind)[shown] for kind in (word, np.uint8))
+        single = np.dtype(f"u{word.itemsize // self.edge_labels.shape[1]}")
+        tables, singles = (np.array([0, -1]).astype(kind)[shown] for kind in (word, single))
         arrays = out.reshape(len(out), -1).view(word).reshape(len(out), *self.hidden.shape)
-        bits = np.empty_like(self.hidden[0])
-        for table, whole, array in zip(tables, bytes_of, arrays, strict=True):
-            np.take(table, self.labels, out=bits, mode="clip")
-            bits[self.edge] = whole[self.edge_labels].view(word).ravel()
-            np.bitwise_and(self.change, bits, out=array)
-            np.bitwise_xor(array, self.hidden, out=array)
+        for table, whole, array in zip(tables, singles, arrays, strict=True):
+            for start in range(0, len(self.labels), _BLOCK):  # blocks that stay in the cache
+                block = slice(start, start + _BLOCK)
+                edge = slice(*np.searchsorted(self.edge, (start, start + _BLOCK)))
+                bits = table.take(self.labels[block], mode="clip")
+                bits[self.edge[edge] - start] = whole[self.edge_labels[edge]].view(word).ravel()
+                np.bitwise_and(self.change[:, block], bits, out=array[:, block])
+                np.bitwise_xor(array[:, block], self.hidden[:, block], out=array[:, block])
 
 
 def field_checks(axes: int) -> dict[str, checks.Check]:

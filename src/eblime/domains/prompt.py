@@ -191,7 +191,7 @@ def read_sources(
             )
     elif isinstance(sources, Mapping):
         names, texts = [str(name) for name in sources], list(sources.values())
-    elif isinstance(sources, Iterable):
+    elif isinstance(sources, Iterable) and not hasattr(sources, "columns"):
         texts = [_text_of(source) for source in sources]
         if any(isinstance(source, Mapping) and "text" not in source for source in sources):
             kind = "turn"

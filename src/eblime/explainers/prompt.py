@@ -140,6 +140,8 @@ class PromptExplainer(BaseExplainer):
             model.check()
             usual = _SERVER if isinstance(language, ServerModel) else Calls()
             self._normalise(model=model, labels=["answer"], calls=usual.merge(self.calls))
+        elif self.score != "mean":
+            raise ValueError("`score` is for a language model; this `model` returns scores itself.")
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:

@@ -71,7 +71,8 @@ def cautions(explanation: Explanation) -> list[str]:
         found.append(f"{post.fit_label(2, 'R²')}: do not rely on this picture")
     if barely_moves(post):
         low, high = explanation.scores.min(), explanation.scores.max()
-        found.append(f"the scores barely move: {_range(low, high)}")
+        digits = 2 + int(np.ceil(np.log10(max(abs(low), abs(high)) / (high - low))))
+        found.append(f"the scores barely move: {low:.{digits}g} to {high:.{digits}g}")
     return found
 
 
@@ -91,12 +92,6 @@ def barely_moves(post: Posterior) -> bool:
         return False
     low, high = post.score_range
     return high - low < _LITTLE * max(abs(low), abs(high))
-
-
-def _range(low: float, high: float) -> str:
-    """Two numbers with as many digits as tell them apart."""
-    digits = 2 + int(np.ceil(np.log10(max(abs(low), abs(high)) / (high - low))))
-    return f"{low:.{digits}g} to {high:.{digits}g}"
 
 
 def is_poor_fit(explanation: Explanation) -> bool:

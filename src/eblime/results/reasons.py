@@ -46,11 +46,12 @@ class Reason:
     def __str__(self) -> str:
         verb = "raises" if self.mean > 0 else "lowers"
         ends = [self.low, self.high] if self.mean > 0 else [-self.high, -self.low]
-        within = " to ".join(dict.fromkeys(f"{end:.3g}" for end in ends))
+        texts = (" to ".join(dict.fromkeys(f"{end:.{n}g}" for end in ends)) for n in (3, 6, 9))
+        within = next((text for text in texts if " to " in text), "exactly")
         rank = "> .99" if self.prob > 0.99 else "< .01" if self.prob < 0.01 else f"{self.prob:.2f}"
         rank = rank if rank[0] in "<>" else f"= {rank.lstrip('0')}"
         first = "strongest" if self.k == 1 else f"among the {self.k} strongest"
-        size = f"{abs(self.mean):.3g} ({within})" if " to " in within else f"{within} (exactly)"
+        size = f"{abs(self.mean):.3g} ({within})"
         return f"{printable(self.feature)} {verb} the score by {size}; P({first}) {rank}"
 
 

@@ -158,10 +158,10 @@ def scale_pixels(
                 "numbers that become 0 and 1."
             )
     low, high = (0, (1 << (bits or 16)) - 1) if window is None else window
-    if window is None and (least < 0 or most > high):
+    if window is None and (least < 0 or most > high or (pixels.dtype == np.uint8 and high > 255)):
         raise ValueError(
             f"`bits` must fit the image: {bits or 16} bits are 0 to {high}, and its numbers are "
-            f"from {least:g} to {most:g}."
+            f"{pixels.dtype} from {least:g} to {most:g}."
         )
     scaled = (pixels.astype(np.float64) - low) / (high - low)
     return scaled.clip(0, 1).astype(np.float32), f"{low:g} to {high:g} as 0 to 1"

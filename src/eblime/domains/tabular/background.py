@@ -144,8 +144,8 @@ def _draw_from_cells(
     moved, below = encoded[rows] - encoded[rows].mean(axis=0), n_cells // 2
     if encoded.shape[1]:
         axis = np.linalg.eigh(moved.T @ moved)[1][:, -1]
-        axis *= np.sign(axis[np.argmax(np.abs(axis))])
-        rows = rows[np.argsort(moved @ axis, kind="stable")]
+        axis *= np.sign(axis[np.argmax(np.abs(axis).round(9))])  # of equals, the first
+        rows = rows[np.argsort((moved @ axis).round(9), kind="stable")]
     cut = int(len(rows) * below / n_cells + rng.random())
     yield from _draw_from_cells(rng, encoded, rows[:cut], below)
     yield from _draw_from_cells(rng, encoded, rows[cut:], n_cells - below)

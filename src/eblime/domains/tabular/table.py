@@ -253,7 +253,7 @@ def _read_frame(table: Any) -> tuple[object, list[str]]:
     """A copy of a data frame, and its column names."""
     import narwhals as nw
 
-    counts = Counter(table.columns) if hasattr(table, "iloc") else {}
+    counts = Counter(table.columns) if hasattr(table, "iterrows") else {}
     if twice := [f"{name!r} {n} times" for name, n in counts.items() if n > 1]:
         raise ValueError(
             f"`background` must have columns of different names; got {', '.join(twice)}."
