@@ -775,3 +775,9 @@ def test_a_page_names_each_source_beside_its_text():
 
     assert "<small>[guide &lt;b&gt;]</small> It opened in 1889.</mark>" in page
     assert "<small>[source 1]</small> The tower opened in 1889.</mark>" in numbered
+
+
+def test_a_function_has_no_score_to_choose():
+    """It returns the scores itself."""
+    with pytest.raises(ValueError, match="`score` is for a language model"):
+        eblime.PromptExplainer(lambda prompts: [0.0] * len(prompts), ["a", "b"], score="similarity")
