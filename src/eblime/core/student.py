@@ -305,8 +305,8 @@ def share_of_positive(chances: FloatArray, known: float) -> float:
     weights, lean = 2 * np.sqrt(chances * (1 - chances)), 2 * chances - 1
 
     def slope(share: float) -> float:
-        told = float(weights @ (lean / (share * lean + 1 - chances)))
-        return told + known / share - known / (1 - share)
+        of_open = float(weights @ (lean / (share * lean + 1 - chances)))
+        return of_open + known / share - known / (1 - share)
 
     return float(optimize.brentq(slope, 1e-9, 1 - 1e-9))
 
