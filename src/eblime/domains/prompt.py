@@ -182,12 +182,13 @@ def open_sources(sources: object) -> object:
         return content
     values: list[Any] = []
     try:
-        for piece in [content] if suffix == ".json" else content.split("\n"):
-            values += [json.loads(piece)] if piece.strip() else [None]
+        pieces = [content] if suffix == ".json" else content.split("\n")
+        for number, piece in enumerate(pieces, start=1):
+            values += [json.loads(piece)] if piece.strip() else []
     except ValueError as error:
-        where = f"{str(path)!r}, line {len(values) + 1}," if suffix == ".jsonl" else repr(str(path))
+        where = f"{str(path)!r}, line {number}," if suffix == ".jsonl" else repr(str(path))
         raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
-    found = values[0] if suffix == ".json" else [value for value in values if value is not None]
+    found = values if suffix == ".jsonl" or not values else values[0]
     if not (isinstance(found, (list, dict)) and found):
         raise ValueError(f"`sources`: {str(path)!r} must hold a list, or an object of texts.")
     return found
