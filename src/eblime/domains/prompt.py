@@ -181,13 +181,14 @@ def open_sources(sources: object) -> object:
     if suffix not in (".json", ".jsonl"):
         return content
     values: list[Any] = []
-    try:
-        pieces = [content] if suffix == ".json" else content.split("\n")
-        for number, piece in enumerate(pieces, start=1):
+    for number, piece in enumerate(
+        [content] if suffix == ".json" else content.split("\n"), start=1
+    ):
+        try:
             values += [json.loads(piece)] if piece.strip() else []
-    except ValueError as error:
-        where = f"{str(path)!r}, line {number}," if suffix == ".jsonl" else repr(str(path))
-        raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
+        except ValueError as error:
+            where = f"{str(path)!r}, line {number}," if suffix == ".jsonl" else repr(str(path))
+            raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
     found = values if suffix == ".jsonl" or not values else values[0]
     if not (isinstance(found, (list, dict)) and found):
         raise ValueError(f"`sources`: {str(path)!r} must hold a list, or an object of texts.")
