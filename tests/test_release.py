@@ -164,7 +164,7 @@ def test_the_source_archive_has_what_the_tests_read():
 def test_the_checks_run_the_slow_tests():
     """`make test` leaves them out; what a change must pass does not."""
     assert "-m 'not slow'" in text_of("Makefile")
-    assert re.search(r"^make test\nmake test-slow$", text_of(".ci/run"), re.M)
+    assert re.search(r"^make test\nmake test-full$", text_of(".ci/run"), re.M)
 
 
 @pytest.mark.parametrize("name", ["nightly", "publish", "test"])
