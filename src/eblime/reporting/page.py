@@ -38,7 +38,6 @@ from eblime.results.notes import (
 from eblime.results.prediction import known_answers, spread_of
 
 _SHOWN = 12  # rows before "Show all"
-_CLASSES = 10  # listed on a page
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 _MOST_SWITCHED = 64  # features of an explanation whose index the reader can switch
 _POINTS = 41  # points of a density
@@ -151,7 +150,7 @@ def _section(
         "number": number,
         "label": explanation.label,
         "prediction": explanation.prediction,
-        "classes": _top_classes(explanation),
+        "classes": explanation.provenance.get("top_classes"),
         "method": post.method,
         "n_masks": post.n_masks,
         "fit": fit_sentence(explanation),
@@ -172,17 +171,6 @@ def _section(
         "has_intervals": "low" in data,
         "data": data,
     }
-
-
-def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
-    stored = explanation.provenance.get("top_classes")
-    found = []
-    for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
-        if isinstance(entry, (list, tuple)) and len(entry) == 2:
-            label, chance = entry
-            if isinstance(chance, (int, float)) and abs(chance) < 1e300:
-                found.append((str(label), float(chance)))
-    return found
 
 
 def page_data(explanation: Explanation, k: int) -> Record:

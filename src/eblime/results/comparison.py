@@ -304,18 +304,17 @@ class Comparison:
             raise ValueError(
                 "The explanations must have the same features for one plot; use `pictures()`."
             )
-        draw = registry.find("charts", "comparison")
-        return draw(self.explanations, top=top, prob=prob, ax=ax)
+        return registry.find("deferred", "compare")(self.explanations, top=top, prob=prob, ax=ax)
 
     def pictures(self, top: int = 5) -> Figure:
         """The pictures of all explanations side by side, such as maps; a matplotlib figure."""
-        return registry.find("figures", "pictures")(self, top=top)  # type: ignore[no-any-return]
+        return registry.find("deferred", "pictures")(self, top=top)
 
     def to_html(
         self, path: str | os.PathLike[str] | None = None, *, title: str | None = None
     ) -> str:
         """One self-contained page: how far the explanations agree, and each of them."""
-        return registry.find("pages", "page")(self, path, title=title)
+        return registry.find("deferred", "page")(self, path, title=title)
 
     def to_json(self, top: int = 5, prob: float = 0.95) -> str:
         """The numbers of `sensitivity` as JSON text, in the layout of the reference."""
@@ -413,7 +412,7 @@ class Comparison:
         return [f"{m} [{a:.3g}, {b:.3g}]" for m, (a, b) in zip(means, ends, strict=True)]
 
     def _repr_html_(self) -> str:
-        return registry.find("pages", "notebook")(self)
+        return registry.find("deferred", "notebook")(self)
 
     def __repr__(self) -> str:
         """One line: the prediction and the methods."""
