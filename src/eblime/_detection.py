@@ -97,7 +97,7 @@ class DetectionCurve:
 
     def plot(self, *, ax: Axes | None = None, **settings: object) -> Axes:
         """The curve with its bounds, the share found at each size, and a90 and a90/95."""
-        return registry.find("deferred", "detection")(self, ax=ax, **settings)
+        return registry.find("charts", "detection")(self, ax=ax, **settings)
 
     def __repr__(self) -> str:
         """One line: the three sizes."""

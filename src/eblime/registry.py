@@ -92,12 +92,15 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "s-lime": "eblime.family.systems:SLIME",
         "unravel": "eblime.family.active:UnRAVEL",
     },
-    "deferred": {  # what explainers and results call without importing it
+    # what explainers and results call without importing it
+    "pages": {
         "page": "eblime.reporting.page:report",
         "notebook": "eblime.reporting.notebook:fragment",
-        "explain_many": "eblime.batch.run:explain_many",
-        "pictures": "eblime.plot.poster:pictures",
-        "compare": "eblime.plot.charts:compare",
+    },
+    "runs": {"explain_many": "eblime.batch.run:explain_many"},
+    "figures": {"pictures": "eblime.plot.poster:pictures"},
+    "charts": {
+        "comparison": "eblime.plot.charts:compare",
         "interactions": "eblime.plot.maps:interaction_map",
         "detection": "eblime.plot.charts:detection",
     },
@@ -132,7 +135,9 @@ def find(kind: Literal["kernels"], name: object) -> Kernel: ...
 @overload
 def find(kind: Literal["domains"], name: object) -> Domain: ...
 @overload
-def find(kind: Literal["plots", "run_plots"], name: object) -> Callable[..., Axes]: ...
+def find(kind: Literal["plots", "run_plots", "charts"], name: object) -> Callable[..., Axes]: ...
+@overload
+def find(kind: Literal["pages"], name: object) -> Callable[..., str]: ...
 @overload
 def find(kind: str, name: object) -> Any: ...
 def find(kind: str, name: object) -> object:

@@ -300,7 +300,7 @@ class BaseExplainer(_Named, ABC):
         ['column 1', 'column 0']
         """
         check_setting_names(settings)
-        explain: Callable[..., Run] = registry.find("deferred", "explain_many")
+        explain: Callable[..., Run] = registry.find("runs", "explain_many")
         return explain(self, inputs, out, targets=targets, rng=rng, **settings)
 
     def __call__(self, *inputs: object, **settings: object) -> NoReturn:

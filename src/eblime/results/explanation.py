@@ -430,10 +430,10 @@ class Explanation:
         importance, uncertainty or the probability to be among the first. `eblime.report` puts
         several explanations into one page. `truth` is a mask (H, W) to outline on an image.
         """
-        return registry.find("deferred", "page")(self, path, title=title, truth=truth)
+        return registry.find("pages", "page")(self, path, title=title, truth=truth)
 
     def _repr_html_(self) -> str:
-        return registry.find("deferred", "notebook")(self)
+        return registry.find("pages", "notebook")(self)
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/index.md."""

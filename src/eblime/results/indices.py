@@ -86,10 +86,10 @@ class Interactions:
 
     def plot(self, *, ax: Axes | None = None, **settings: object) -> Axes:
         """A heat map of the means; pairs whose sign is uncertain are faded."""
-        return registry.find("deferred", "interactions")(self, ax=ax, **settings)
+        return registry.find("charts", "interactions")(self, ax=ax, **settings)
 
     def _repr_html_(self) -> str:
-        return registry.find("deferred", "notebook")(self)
+        return registry.find("pages", "notebook")(self)
 
     def __repr__(self) -> str:
         """One line: what they are of."""
