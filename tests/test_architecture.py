@@ -95,8 +95,8 @@ ALLOWED = {
     },
     "reporting": {
         *("_checks", "_files", "_repr", "_text", "_types", "_version", "kernels", "plot"),
-        *("posterior", "protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
-        "scipy",
+        *("posterior", "protocols", "registry", "results", "scores", "PIL", "jinja2", "markupsafe"),
+        *("numpy", "scipy"),
     },
     # replacements of other libraries
     "compat": {

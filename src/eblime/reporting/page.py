@@ -158,7 +158,7 @@ def _section(
         "notes": notes(explanation),
         "view": input_view(explanation, truth),
         "truth": "" if truth is None else truth_share(explanation, truth, k),
-        "cautions": cautions(explanation),
+        "cautions": [*cautions(explanation)],
         "nothing": nothing_certain(explanation),
         "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
         "places": data.get("place", []),
@@ -211,9 +211,9 @@ def _what_if(explanation: Explanation) -> Record:
     unit = float(max(np.abs(away).max(), np.abs(post.mean).max())) or 1.0
     lower = (cov / unit / unit)[np.tril_indices(p)]
     numbers = np.concatenate([post.mean / unit, centre, lower, away / unit]).astype("<f4")
-    fixed, about = explanation.answers.fixed, explanation.provenance.get("input")
+    fixed, read = explanation.answers.fixed, explanation.provenance.get("input") or {}
     return {
-        "mean_colour": isinstance(about, Mapping) and about.get("hide") == "mean",
+        "mean_colour": read.get("hide") == "mean",
         "z": _short(-norm.ppf([(1 - level) / 2 for level in LEVELS]), 9),
         "intercept": post.intercept,
         "prediction": explanation.prediction,
@@ -343,12 +343,10 @@ def describe_kernel(record: object, n_features: int) -> str:
 def describe_settings(record: object) -> str:
     """The settings in a record, as phrases separated by commas; its name without settings."""
     settings = record.get("settings") if isinstance(record, Mapping) else None
-    if not isinstance(settings, Mapping):
-        return name_of(record)
-    return _phrases(settings) or "no settings"
+    return name_of(record) if settings is None else _phrases(settings) or "no settings"
 
 
-def _phrases(settings: object) -> str:
+def _phrases(settings: Any) -> str:
     """One phrase per setting that is not None; empty if these are no settings."""
     if not isinstance(settings, Mapping):
         return ""
