@@ -183,12 +183,13 @@ def explain_many(
         settings["part_size"] = int(part_size or size)
         run, done = digest_of(settings)[:16], {}
         if begun:
-            run, settings = (
-                begun["run"],
-                run_folder.check_settings(folder, begun, settings, new_inputs=retry),
-            )
+            run, known = begun["run"], begun["settings"]
+            if retry:  # the files of failed inputs may have been replaced
+                known = {**known, "inputs": stored.fingerprint}
+            run_folder.refuse_difference(folder, known, settings)
+            settings |= known
             done = run_folder.done_parts(folder, run, retry=retry)
-        else:
+        if not begun or settings != begun["settings"]:
             run_folder.write_manifest(folder, run, settings)
         job = Job(
             explainer=explainer,
