@@ -123,12 +123,6 @@ def is_picture(value: object) -> bool:
     return hasattr(value, "mode") and hasattr(value, "tobytes")
 
 
-def is_large(value: object) -> bool:
-    """Whether a value is a file, a picture or an array of two or more axes, rather than a row."""
-    array = getattr(value, "ndim", 0) >= 2 and not hasattr(value, "tocsr")
-    return array or isinstance(value, os.PathLike) or is_picture(value)
-
-
 def _digest(value: Any) -> str:
     if isinstance(value, Item):
         with suppress(Exception):  # recorded as a failure when the input is explained
