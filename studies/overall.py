@@ -29,7 +29,7 @@ import pandas as pd
 
 import eblime
 from eblime.batch.results import Run
-from eblime.core.overall import absolute_moments, overall_each, overall_interval
+from eblime.core.overall import absolute_moments, fit_overall, overall_interval
 from studies.tables import head, row
 
 MASKS, ROWS, TRUTH = 150, 60, 30_000
@@ -71,7 +71,7 @@ def hardest(seeds: int, inputs: int = 200) -> float:
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         estimate = rng.choice([-1.0, 1.0], inputs) + rng.normal(size=inputs)
-        (found,) = overall_each(rng, [(estimate, np.ones(inputs), np.ones(inputs))])
+        found = fit_overall(rng, estimate, np.ones(inputs), np.ones(inputs))
         low, high = overall_interval(found.size, 0.95)
         held.append(low <= 1 <= high)
     return float(np.mean(held))

@@ -155,7 +155,7 @@ ALLOWED = {
         *("numpy", "scipy", "skimage", "torch"),
     },
     "cli": {
-        *("_checks", "_files", "_lazy", "_pandas", "_text", "_version", "batch"),
+        *("_checks", "_files", "_lazy", "_text", "_version", "batch"),
         *("datasets", "domains", "engine", "explainers", "measures", "models", "plot"),
         *("registry", "results", "joblib", "numpy", "skops"),
         *("click",),

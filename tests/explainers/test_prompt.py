@@ -702,7 +702,7 @@ def test_a_part_that_repeats_is_chosen_by_its_place(parrot):
     answer = "Paris is in 1889. Paris is old."
     explainer = eblime.PromptExplainer(parrot, NOTES)
 
-    assert explainer.explain("?", (18, 23), answer=answer).scene.spans[-1] == (18, 23)
+    assert explainer.explain("?", (18, 23), answer=answer).scene.spans[-1] == [18, 23]
     with pytest.raises(ValueError, match=r"got 'Paris', at \[\(0, 5\), \(18, 23\)\]"):
         explainer.explain("?", "Paris", answer=answer)
     for wrong in ((3, 99), (5, 5), (1, 2, 3), 1.5):
@@ -781,3 +781,11 @@ def test_a_function_has_no_score_to_choose():
     """It returns the scores itself."""
     with pytest.raises(ValueError, match="`score` is for a language model"):
         eblime.PromptExplainer(lambda prompts: [0.0] * len(prompts), ["a", "b"], score="similarity")
+
+
+def test_sources_may_come_with_each_question_also_in_a_chat():
+    """The explainer then has none, and checks the prompt when they are there."""
+    score = lambda prompts: [float("1889" in str(prompt)) for prompt in prompts]  # noqa: E731
+    explainer = eblime.PromptExplainer(score, system="Be brief.")
+
+    assert top(explainer.explain({"question": "When?", "sources": NOTES})) == 0

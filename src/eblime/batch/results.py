@@ -21,7 +21,7 @@ from eblime._warn import warn_user
 from eblime.batch import folder as run_folder
 from eblime.batch.location import Location, TemporaryFolder, arrow
 from eblime.core.fit_quality import ROUNDING
-from eblime.core.overall import Overall, overall_each, overall_interval, pool_fits
+from eblime.core.overall import Overall, fit_overall, overall_interval
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpack
 
@@ -316,8 +316,11 @@ class Run:
         if only is not None:
             rows = rows[np.isin(rows["input"], only)]
         table = _estimates(rows.assign(group=group_of(rows)))
-        labels = Counter(rows["label"][rows["place"] == 0])
-        return _fit_features(np.random.default_rng(seed), table), labels
+        found: Found = defaultdict(dict)
+        rng, columns = np.random.default_rng(seed), ["estimate", "se", "weight"]
+        for (group, feature), own in table.groupby(["group", "feature"], sort=False)[columns]:
+            found[group][str(feature)] = fit_overall(rng, *own.to_numpy().T)
+        return found, Counter(rows["label"][rows["place"] == 0])
 
     def pool(self) -> Run:
         """Fit every input again with a prior that is learnt from all inputs; no model call.
@@ -387,31 +390,10 @@ def _estimates(rows: pd.DataFrame) -> pd.DataFrame:
     table["se"] = np.maximum(table["se"], least)
     table = table[np.isfinite(table["estimate"]) & np.isfinite(table["se"])]
     table = table[table["group"].notna()]
+    # several rows if several outputs were explained, or if a word occurs twice
     same = table.groupby(["group", "feature", "input"], sort=False)["se"]
-    weighted: pd.DataFrame = table.assign(weight=1.0 / same.transform("size"), turn=same.cumcount())
+    weighted: pd.DataFrame = table.assign(weight=1.0 / same.transform("size"))
     return weighted
-
-
-def _fit_features(rng: np.random.Generator, rows: Any) -> Found:
-    """The fits of all features at once.
-
-    An input has several rows if several outputs were explained, or if a word occurs twice. Its
-    first rows are fitted together, then its second rows, and so on.
-    """
-    columns = [rows[name].to_numpy() for name in ("estimate", "se", "weight")]
-    places = rows.groupby(["group", "feature", "turn"], sort=False).indices
-    keys = sorted(places, key=lambda key: int(places[key][0]))  # in the order of the run
-    samples = [tuple(column[places[key]] for column in columns) for key in keys]
-    turns: dict[tuple[Any, Any], list[tuple[Overall, float]]] = defaultdict(list)
-    for (group, feature, _), sample, fit in zip(
-        keys, samples, overall_each(rng, samples), strict=True
-    ):
-        turns[group, feature].append((fit, sample[2].sum()))
-    found: Found = defaultdict(dict)
-    for (group, feature), pairs in turns.items():
-        fits, sums = zip(*pairs, strict=True)
-        found[group][feature] = pool_fits(fits, np.array(sums) / sum(sums))
-    return found
 
 
 def _grouping(by: By, count: int) -> tuple[list[str], Callable[[Any], Any]]:

@@ -11,9 +11,7 @@ interval covers both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy import special, stats
@@ -22,7 +20,6 @@ from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.pairs import find_pairs
 
 _DRAWS, _ROUNDS = 400, 60  # rounds of expectation and maximisation
-_TOGETHER = 64  # features that are fitted side by side
 _NARROW = 0.5  # distance of the components near zero, in standard errors
 _GROWTH = 0.15  # and away from zero, relative to their position
 _OVERLAP = 0.6  # standard deviation of a component, in distances
@@ -33,8 +30,6 @@ _SE_STEP = 1.25  # ratio of two standard errors that are not in the same cell
 _CELL, _FAR = 0.25, 4.0  # width of a cell and where it begins to grow, in standard errors
 _CELL_GROWTH = 1.08  # ratio of the ends of a cell beyond
 _BLOCK = 1 << 17  # numbers held at once
-
-Sample = tuple[FloatArray, FloatArray, FloatArray]  # estimate, se, weight; (n,) each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,62 +63,32 @@ def overall_interval(draws: FloatArray, prob: float) -> tuple[float, float]:
     return float(ends[0].min()), float(ends[1].max())
 
 
-def pool_fits(parts: Sequence[Overall], shares: FloatArray) -> Overall:
-    """The weighted mean of several importances of the same inputs, such as those for two classes.
-
-    Their errors may be the same, so the intervals are added as if they were, and the averages are
-    no more certain than their parts.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    size, positive, negative = (
-        np.tensordot(shares, np.sort([getattr(part, name) for part in parts], axis=2), axes=1)
-        for name in ("size", "positive", "negative")
-    )
-    return Overall(
-        size=size,
-        positive=positive,
-        negative=negative,
-        mean=float(shares @ [part.mean for part in parts]),
-        mean_se=float(shares @ [part.mean_se for part in parts]),
-        p_value=min(1.0, len(parts) * min(part.p_value for part in parts)),
-        n=max(part.n for part in parts),
-    )
-
-
-def overall_each(rng: np.random.Generator, samples: Sequence[Sample]) -> list[Overall]:
-    """Fit the distribution of an importance over inputs, of several features at once.
-
-    Each sample has unbiased estimates of the importances, their standard errors, and how much each
-    input counts in the means, (n,) each.
-    """
-    scaled = [(estimate, se, weight / weight.mean()) for estimate, se, weight in samples]
-    cells = [_cells(*_with_least_error(*sample)) for sample in scaled]
-    draws: dict[int, FloatArray] = {}
-    for chunk in _chunks([cell.estimate.size for cell in cells]):  # similar sizes together
-        drawn = _draws(rng, [cells[place] for place in chunk])
-        draws |= {place: drawn[:, 2 * i : 2 * i + 2] for i, place in enumerate(chunk)}
-    return [_overall(draws[place], *sample) for place, sample in enumerate(scaled)]
-
-
-def _overall(
-    draws: FloatArray, estimate: FloatArray, se: FloatArray, weight: FloatArray
+def fit_overall(
+    rng: np.random.Generator, estimate: FloatArray, se: FloatArray, weight: FloatArray
 ) -> Overall:
-    """The record of one feature, from draws (3, 2, D) of its size and of the shares of signs."""
-    n, known = len(weight), _with_least_error(estimate, se, weight)
-    size, positive, negative = draws * (known[2].sum() / n * (estimate.any() or se.any()))
+    """Fit the distribution of an importance over inputs.
+
+    Its arguments are unbiased estimates of the importances, their standard errors, and which part
+    each is of its input, (n,) each: 1, or 1/m for m importances of one input. Their errors may be
+    the same, so m importances of an input are as uncertain together as one of them.
+    """
+    n, known = weight.sum(), _with_least_error(estimate, se, weight)
+    scale = known[2].sum() / n * (estimate.any() or se.any())
+    size, positive, negative = scale * _draws(rng, _cells(*known))
     return Overall(
         size=np.maximum(size, 0.0),
         positive=np.clip(positive, 0.0, 1.0),
         negative=np.clip(negative, 0.0, 1.0),
-        mean=float(weight @ estimate) / n,
-        mean_se=float(np.linalg.norm(weight * se)) / n,
+        mean=float(weight @ estimate / n),
+        mean_se=float(np.sqrt(weight @ se**2) / n),
         p_value=_p_value(*known),
-        n=n,
+        n=round(n),
     )
 
 
-def _with_least_error(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> Sample:
+def _with_least_error(
+    estimate: FloatArray, se: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The sample with errors above zero, without importances that are known to be zero."""
     size = np.abs(estimate) + se
     some = size > _TINY * size.max() if size.any() else np.ones(len(se), dtype=bool)
@@ -136,8 +101,8 @@ def _p_value(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> float:
     Two tests are combined by Bonferroni's inequality: the sum of squares, which sees large
     importances of both signs, and the mean, which sees small ones of the same sign.
     """
-    squares = float(special.chdtrc(len(se), ((estimate / se) ** 2).sum()))
-    mean = 2 * float(special.ndtr(-abs(weight @ estimate) / np.linalg.norm(weight * se)))
+    squares = float(special.chdtrc(weight.sum(), weight @ (estimate / se) ** 2))
+    mean = 2 * float(special.ndtr(-abs(weight @ estimate) / np.sqrt(weight @ se**2)))
     return min(1.0, 2 * min(squares, mean))
 
 
@@ -148,7 +113,6 @@ class _Cells:
     estimate: FloatArray  # (G,) means
     se: FloatArray  # (G,)
     weight: FloatArray  # (G,) sums of the inputs' weights
-    square: FloatArray  # (G,) sums of their squares
     centre: FloatArray  # (K,) of the components: zero itself, then normals on a grid
     width: FloatArray  # (K,)
 
@@ -168,7 +132,6 @@ def _cells(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> _Cells:
         estimate=np.bincount(cell, weight * estimate) / total,
         se=np.sqrt(np.bincount(cell, weight * se**2) / total),
         weight=np.asarray(total, dtype=float),
-        square=np.asarray(np.bincount(cell, weight**2), dtype=float),
         centre=np.append(0.0, centre),
         width=np.append(0.0, width),
     )
@@ -187,50 +150,6 @@ def component_grid(narrow: float, growth: float, top: float) -> tuple[FloatArray
     return np.concatenate([-centre[:0:-1], centre]), np.concatenate([width[:0:-1], width])
 
 
-def _chunks(sizes: Sequence[int]) -> list[list[int]]:
-    """Places of the sizes in increasing order, cut where padding or memory would grow too large."""
-    chunks: list[list[int]] = []
-    for place in np.argsort(sizes, kind="stable").tolist():
-        if chunks and len(chunks[-1]) < _TOGETHER and sizes[place] <= 2 * sizes[chunks[-1][0]] + 64:
-            chunks[-1].append(place)
-        else:
-            chunks.append([place])
-    return chunks
-
-
-class _Fits(NamedTuple):
-    """What each component says of each cell, in two fits of each feature; (2 F, K, G) or as given.
-
-    In the first fit of a feature its importances may be exactly zero, in the second they are not.
-    Components and cells that a feature does not have are padded: with no prior, and no weight.
-    """
-
-    likelihood: FloatArray
-    size: FloatArray  # E|beta|
-    second: FloatArray  # E(beta^2)
-    positive: FloatArray  # P(beta > 0)
-    negative: FloatArray
-    prior: FloatArray  # (2 F, K) of the shares
-    weight: FloatArray  # (2 F, G)
-    square: FloatArray  # (2 F, G)
-
-
-def _fits(cells: Sequence[_Cells]) -> _Fits:
-    """Both fits of every feature."""
-    shape = (2 * len(cells), max(c.centre.size for c in cells), max(c.se.size for c in cells))
-    tables = np.zeros((5, *shape), dtype=np.float32)
-    prior, weight = np.zeros(shape[:2]), np.zeros((2, shape[0], shape[2]), dtype=np.float32)
-    for i, cell in enumerate(cells):
-        rows, k, g = slice(2 * i, 2 * i + 2), cell.centre.size, cell.se.size
-        tables[:, rows, :k, :g] = _components(cell)[:, None]
-        tables[0, rows, :k, g:] = 1.0
-        tables[0, 2 * i + 1, 0] = 0.0
-        prior[rows, 1:k] = np.array([[_SPARSE], [_DENSE]]) / (k - 1)
-        prior[2 * i, 0] = 1.0
-        weight[:, rows, :g] = np.stack([cell.weight, cell.square])[:, None]
-    return _Fits._make([*tables, prior, *weight])
-
-
 def _components(cells: _Cells) -> FloatArray:
     """Likelihood, E|beta|, E(beta^2), P(beta > 0) and P(beta < 0), (5, K, G)."""
     b, s, centre, width = cells.estimate, cells.se, cells.centre[:, None], cells.width[:, None]
@@ -246,48 +165,44 @@ def _components(cells: _Cells) -> FloatArray:
     return np.stack([likelihood, size, variance + size**2, positive, negative])
 
 
-def _draws(rng: np.random.Generator, cells: Sequence[_Cells]) -> FloatArray:
-    """Draws of mean |beta| and of the shares of both signs over the inputs, (3, 2 F, D).
+def _draws(rng: np.random.Generator, cells: _Cells) -> FloatArray:
+    """Draws of mean |beta| and of the shares of both signs over the inputs, (3, 2, D).
 
-    Given the shares of the components the inputs are independent, so that a mean over many of them
-    is normal.
+    In the first of two fits importances may be exactly zero, in the second they are not. Given the
+    shares of the components the inputs are independent, so that a mean over many of them is normal.
     """
-    fits = _fits(cells)
-    shares = _sample_shares(rng, fits)
-    total = np.maximum(shares @ fits.likelihood, _LEAST)
-
-    def expect(values: FloatArray) -> FloatArray:
-        return np.asarray(shares @ (fits.likelihood * values) / total)  # (2 F, D, G)
-
-    size, positive, negative = map(expect, (fits.size, fits.positive, fits.negative))
-    spread = np.maximum(expect(fits.second) - size**2, 0.0)
-    draws = []
-    for mean, variance in (
-        (size, spread),
-        (positive, positive * (1 - positive)),
-        (negative, negative * (1 - negative)),
-    ):
-        noise = np.sqrt(np.einsum("fdg,fg->fd", variance, fits.square, dtype=float))
-        middle = np.einsum("fdg,fg->fd", mean, fits.weight, dtype=float)
-        draws.append(middle + noise * rng.standard_normal(middle.shape))
-    return np.asarray(np.stack(draws) / fits.weight.sum(axis=1, dtype=float)[:, None])
+    likelihood, *values = _components(cells).astype(np.float32)
+    prior = np.tile(np.array([[_SPARSE], [_DENSE]]) / (cells.centre.size - 1), cells.centre.size)
+    prior[:, 0] = 1.0, 0.0
+    both = np.stack([likelihood, likelihood])
+    both[1, 0] = 0.0
+    shares = _sample_shares(rng, both, prior, cells.weight)  # (2, D, K)
+    total = np.maximum(shares @ both, _LEAST)
+    size, second, positive, negative = (shares @ (both * each) / total for each in values)
+    means = np.stack([size, positive, negative])  # (3, 2, D, G)
+    variances = np.maximum(np.stack([second, positive, negative]) - means**2, 0.0)
+    weight = cells.weight
+    drawn = means @ weight
+    drawn += np.sqrt(variances @ weight) * rng.standard_normal(drawn.shape)
+    return np.asarray(drawn / weight.sum())
 
 
-def _sample_shares(rng: np.random.Generator, fits: _Fits) -> FloatArray:
-    """Draws of the shares of the components, (2 F, D, K), by the weighted likelihood bootstrap.
+def _sample_shares(
+    rng: np.random.Generator, likelihood: FloatArray, prior: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Draws of the shares of the components, (2, D, K), by the weighted likelihood bootstrap.
 
     Each draw weighs the inputs and the prior at random (Newton and Raftery, 1994) and maximises the
     posterior by expectation and maximisation. If components overlap, a Gibbs sampler that draws
     which input belongs to which would take thousands of sweeps to exchange their shares.
     """
-    n, k = fits.prior.shape
-    prior = rng.gamma(fits.prior[:, None], size=(n, _DRAWS, k)).astype(np.float32)
-    weight = rng.gamma(fits.weight[:, None], size=(n, _DRAWS, fits.weight.shape[1]))
-    weight, back = weight.astype(np.float32), fits.likelihood.transpose(0, 2, 1)
-    share: FloatArray = np.repeat(fits.prior[:, None], _DRAWS, axis=1).astype(np.float32)
+    drawn = rng.gamma(prior[:, None], size=(2, _DRAWS, prior.shape[1])).astype(np.float32)
+    weights = rng.gamma(weight, size=(2, _DRAWS, len(weight))).astype(np.float32)
+    back = likelihood.transpose(0, 2, 1)
+    share: FloatArray = np.repeat(prior[:, None], _DRAWS, axis=1).astype(np.float32)
     for _ in range(_ROUNDS):
-        ratio = weight / np.maximum(share @ fits.likelihood, _LEAST)
-        share = share * (ratio @ back) + prior
+        ratio = weights / np.maximum(share @ likelihood, _LEAST)
+        share = share * (ratio @ back) + drawn
         share /= share.sum(axis=2, keepdims=True)
     return share
 

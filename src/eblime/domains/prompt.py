@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import compress, pairwise
+from itertools import compress, pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from eblime._checks import check_choice, check_text
 from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
-from eblime.domains.text import Tokens, find_spans, read_text_file
+from eblime.domains.text import Span, Tokens, find_spans, read_text_file
 from eblime.protocols import MeanBatch
 
 _CUTS: Mapping[str, Tokens] = {
@@ -39,14 +39,14 @@ class Prompt(str):
     """A prompt, and the answer whose score is wanted; to a function it is a string."""
 
     answer: str
-    spans: Sequence[tuple[int, int]]  # start and end of the parts of the answer, the whole first
+    spans: Sequence[Sequence[int]]  # start and end of the parts of the answer, the whole first
 
 
 class Chat(list[dict[str, Any]]):
     """A prompt that is the messages of a chat; to a function it is a list."""
 
     answer: str
-    spans: Sequence[tuple[int, int]]
+    spans: Sequence[Sequence[int]]
 
 
 Sources = tuple[Sequence[str], Sequence[str], str]  # names, texts, and what is between them
@@ -64,8 +64,7 @@ class PromptScene:
     template: str  # the text or the messages of a chat, as JSON with marks in these places
     question: str
     answer: str  # empty where the model is a function that does not need one
-    starts: Sequence[int]  # of the parts of the answer, the first of which is the whole
-    ends: Sequence[int]
+    spans: Sequence[Sequence[int]]  # start and end of the parts of the answer, the whole first
     score: str  # what the score of a mask is, in words
     cost: int  # model calls for one mask
 
@@ -82,11 +81,6 @@ class PromptScene:
     def text(self) -> str:
         """The prompt with all sources; of a chat, its messages."""
         return "".join(self.pieces)
-
-    @property
-    def spans(self) -> list[tuple[int, int]]:
-        """Start and end of the parts of the answer, the whole first."""
-        return list(zip(self.starts, self.ends, strict=True))
 
     @property
     def pieces(self) -> list[str]:
@@ -136,14 +130,44 @@ class PromptScene:
         prompt.answer, prompt.spans = self.answer, self.spans
         return prompt
 
+    def with_answer(self, answer: object) -> PromptScene:
+        """The scene with an answer."""
+        answer = check_text("answer", answer, empty=False)
+        return replace(self, answer=answer, spans=[[0, len(answer)]])
+
+    def with_targets(self, targets: Any) -> tuple[PromptScene, list[int], list[str]]:
+        """The scene with parts of its answer: the numbers of the targets, a label of each part.
+
+        A target is the number of a part, a text in the answer, or its start and end; None is the
+        answer and each sentence.
+        """
+        answer = self.answer
+        sentences = find_spans(answer, "sentence")
+        spans: list[Span] = [(0, len(answer)), *(sentences if len(sentences) > 1 else ())]
+        kinds = ["answer", *(f"sentence {k}" for k in range(1, len(spans)))]
+        if targets is None or isinstance(targets, int):
+            targets = range(len(spans) if targets is None else min(targets, len(spans)))
+        wanted = [_find_part(answer, spans, target) for target in targets]
+        spans = list(dict.fromkeys([*spans, *wanted]))
+        pairs = zip_longest(kinds, spans, fillvalue="part")
+        labels = [f"{kind} '{_brief(answer[slice(*span)])}'" for kind, span in pairs]
+        scene = replace(self, spans=[[*span] for span in spans])
+        return scene, [spans.index(span) for span in wanted], labels
+
 
 def _escaped(text: str) -> str:
     """A text as it is inside a string of JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def open_sources(path: Path) -> object:
-    """The .txt and .md files of a folder by name, the JSON of a file, or one text to cut."""
+def open_sources(sources: object) -> object:
+    """Sources that can be read again and again, and those of a path.
+
+    They are the .txt and .md files of a folder by name, the JSON of a file, or one text to cut.
+    """
+    if not isinstance(sources, os.PathLike):
+        return list(sources) if isinstance(sources, Iterator) else sources
+    path = Path(sources)
     files = sorted(path.iterdir()) if path.is_dir() else []
     texts = [file for file in files if file.suffix.lower() in _ENDINGS]
     if texts:
@@ -156,16 +180,17 @@ def open_sources(path: Path) -> object:
     content, suffix = read_text_file(path).removeprefix("\ufeff"), path.suffix.lower()
     if suffix not in (".json", ".jsonl"):
         return content
-    pieces = [content] if suffix == ".json" else content.split("\n")
-    values = []
-    for number, piece in enumerate(pieces, start=1):
+    values: list[Any] = []
+    for number, piece in enumerate(
+        [content] if suffix == ".json" else content.split("\n"), start=1
+    ):
         try:
             values += [json.loads(piece)] if piece.strip() else []
         except ValueError as error:
             where = f"{str(path)!r}, line {number}," if suffix == ".jsonl" else repr(str(path))
             raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
     found = values if suffix == ".jsonl" or not values else values[0]
-    if not isinstance(found, (list, dict)) or not values:
+    if not (isinstance(found, (list, dict)) and found):
         raise ValueError(f"`sources`: {str(path)!r} must hold a list, or an object of texts.")
     return found
 
@@ -243,7 +268,7 @@ def as_chat(prompt: Any, system: str | None) -> Any:
 def tool_results(prompt: Any) -> dict[str, Any]:
     """The messages with a placeholder for each result of a tool, and the results as sources."""
     found: dict[str, str] = {}
-    messages = [dict(message) for message in prompt]
+    messages = [] if isinstance(prompt, str) else [dict(each) for each in as_chat(prompt, None)]
     for message in messages:
         if message["role"] == "tool" and isinstance(message.get("content"), str):
             name = f"{message.get('name', 'tool')} result {len(found) + 1}"
@@ -258,8 +283,8 @@ def place_sources(
 
     {sources} is the place of all of them; without it, each has its own by its name.
     """
-    messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
-    whole = "\n".join(part.get("text", "") for each in messages for part in _parts(each))
+    contents = [prompt] if isinstance(prompt, str) else [m.get("content") for m in prompt]
+    whole = "\n".join(text for content in contents for text in _texts(content))
     by_name = "{sources}" not in whole and any(f"{{{name}}}" in whole for name in names)
     keys = list(names) if by_name else ["sources"]
     placeholder = re.compile(f"{{(question|{'|'.join(map(re.escape, keys))})}}")
@@ -275,32 +300,26 @@ def place_sources(
         )
     values = {key: _MARK.format(k) for k, key in enumerate(order)} | {"question": question}
 
-    fill = partial(placeholder.sub, lambda found: values[found[1]])
-    if isinstance(prompt, str):
-        filled: Any = fill(prompt)
-        return filled, json.dumps(filled, ensure_ascii=False), order
-    filled = [_fill(message, fill) for message in prompt]
-    text = "\n\n".join(
-        " ".join([f"{m['role']}:", *(p.get("text", f"[{p.get('type')}]") for p in _parts(m))])
-        for m in filled
-    )
+    def fill(content: Any) -> Any:  # texts alone; everything else stays as it was
+        if isinstance(content, str):
+            return placeholder.sub(lambda found: values[found[1]], content)
+        if not isinstance(content, Mapping):
+            return content and [fill(part) for part in content]
+        return {**content, **{k: fill(content[k]) for k in ("content", "text") if k in content}}
+
+    filled = fill(prompt)
+    if isinstance(filled, str):
+        text = filled
+    else:
+        said = (" ".join([f"{m['role']}:", *_texts(m.get("content"))]) for m in filled)
+        text = "\n\n".join(said)
     return text, json.dumps(filled, ensure_ascii=False), order
 
 
-def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of the content of a message, some of which have a text."""
-    content = message.get("content")
-    return [{"text": content}] if isinstance(content, str) else list(content or ())
-
-
-def _fill(message: Mapping[str, Any], fill: Callable[[str], str]) -> dict[str, Any]:
-    """The message with its texts filled in, and everything else as it was."""
-    parts = [
-        {**part, "text": fill(part["text"])} if "text" in part else part for part in _parts(message)
-    ]
-    if isinstance(message.get("content"), str):
-        return {**message, "content": parts[0]["text"]}
-    return {**message, "content": parts} if parts else dict(message)
+def _texts(content: Any) -> list[str]:
+    """The texts in the content of a message; "[image]" stands for an image."""
+    parts = [{"text": content}] if isinstance(content, str) else content or ()
+    return [part.get("text", f"[{part.get('type')}]") for part in parts]
 
 
 def similar_groups(texts: Sequence[str]) -> list[int]:
@@ -345,52 +364,21 @@ def read_prompt(
         template=template,
         question=asked,
         answer="",
-        starts=[0],
-        ends=[0],
+        spans=[[0, 0]],
         **about,
     )
 
 
-def with_answer(scene: PromptScene, answer: object) -> PromptScene:
-    """The scene with an answer."""
-    answer = check_text("answer", answer, empty=False)
-    return replace(scene, answer=answer, starts=[0], ends=[len(answer)])
-
-
-def with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, list[Any], list[str]]:
-    """The scene with parts of its answer: the numbers of the targets, and a label of each part.
-
-    A target is the number of a part, a text in the answer, or its start and end; None is the answer
-    and each sentence.
-    """
-    sentences = find_spans(scene.answer, "sentence")
-    spans = [(0, len(scene.answer)), *(sentences if len(sentences) > 1 else ())]
-    count = len(spans)
-    if targets is None or isinstance(targets, int):
-        targets = range(count if targets is None else min(targets, count))
-    found = []
-    for target in targets:
-        if isinstance(target, str) and target.isdecimal() and int(target) < count:
-            target = int(target)  # as on the command line
-        if not isinstance(target, int):
-            span = _part_of(scene.answer, target)
-            spans += [] if span in spans else [span]
-            target = spans.index(span)
-        elif not 0 <= target < count:
-            raise ValueError(
-                f"`target` must be 0 or the number of one of {count - 1} sentences; got {target}."
-            )
-        found.append(target)
-    starts, ends = map(list, zip(*spans, strict=True))
-    kinds = ["answer", *(f"sentence {k}" for k in range(1, count)), *["part"] * len(spans)]
-    labels = [
-        f"{kind} '{_brief(scene.answer[a:b])}'" for kind, (a, b) in zip(kinds, spans, strict=False)
-    ]
-    return replace(scene, starts=starts, ends=ends), found, labels
-
-
-def _part_of(answer: str, target: Any) -> tuple[int, int]:
-    """Start and end of a part of the answer, given by its text or as such a pair."""
+def _find_part(answer: str, spans: Sequence[Span], target: Any) -> Span:
+    """Start and end of a part of the answer, given by its number, its text or such a pair."""
+    if isinstance(target, str) and target.isdecimal() and int(target) < len(spans):
+        target = int(target)  # as on the command line
+    if isinstance(target, int) and 0 <= target < len(spans):
+        return spans[target]
+    if isinstance(target, int):
+        raise ValueError(
+            f"`target` must be 0 or the number of one of {len(spans) - 1} sentences; got {target}."
+        )
     places = [target]
     if isinstance(target, str) and target.strip():
         places = [match.span() for match in re.finditer(re.escape(target), answer)] or places
@@ -410,14 +398,14 @@ _FIELDS = {
     "groups": list_of(whole(0, 1 << 16), "n", most=1 << 16),
     "around": list_of(text(), "places", most=(1 << 16) + 1),
     **dict.fromkeys(("separator", "template", "question", "answer", "score"), text()),
-    **dict.fromkeys(("starts", "ends"), list_of(whole(0, LONGEST_TEXT), "parts", most=_MOST_PARTS)),
+    "spans": list_of(list_of(whole(0, LONGEST_TEXT), "ends", most=2), "parts", most=_MOST_PARTS),
     "cost": whole(1),
 }
 _RULES = {
     "groups that are its features": lambda s: {*s.groups} == {*range(s.n_features)},
     "one place, or one for each source": lambda s: len(s.around) in (2, len(s.sources) + 1),
     "parts inside the answer": lambda s: all(a <= b <= len(s.answer) for a, b in s.spans),
-    "at least one part, the whole answer": lambda s: s.spans[:1] == [(0, len(s.answer))],
+    "at least one part, the whole answer": lambda s: s.spans[:1] == [[0, len(s.answer)]],
 }
 
 PROMPT = Domain(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from pathlib import Path
+from math import isnan
 from typing import TYPE_CHECKING, Any, Literal, cast
-
-import numpy as np
 
 from eblime._checks import check_choice, check_count
 from eblime._types import RNGLike
@@ -23,8 +20,6 @@ from eblime.domains.prompt import (
     read_prompt,
     read_sources,
     tool_results,
-    with_answer,
-    with_targets,
 )
 from eblime.domains.tabular.row import as_mapping
 from eblime.engine.cache import open_cache
@@ -33,7 +28,7 @@ from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings
 from eblime.explainers.base import BaseExplainer, ExplainSettings, list_settings, spend
 from eblime.models.language import USED, ServerModel, as_language_model
-from eblime.models.likelihood import AnswerScore, is_language_model
+from eblime.models.likelihood import AnswerScore
 from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
 from eblime.scores import Target
@@ -123,19 +118,16 @@ class PromptExplainer(BaseExplainer):
     max_masks = 2_000  # prompts cost time or money
 
     def __post_init__(self) -> None:
-        prompt = as_chat(self.prompt, self.system)
         check_count("samples", self.samples)
         check_choice("groups", self.groups or "similar", ("similar",))
-        if self.sources is None and not isinstance(prompt, str):
+        if self.sources is None:
             self._normalise(**tool_results(self.prompt))
-            prompt = as_chat(self.prompt, self.system)
-        known = self.sources
-        known = open_sources(Path(known)) if isinstance(known, os.PathLike) else known
-        self._normalise(sources=list(known) if isinstance(known, Iterator) else known)
+        prompt = as_chat(self.prompt, self.system)
+        self._normalise(sources=open_sources(self.sources))
         if self.sources is not None:
             place_sources(prompt, self._sources(self.sources)[0])
-        if self._is_language or is_language_model(self.model):
-            language = self.model.language if self._is_language else as_language_model(self.model)
+        language = self.model.language if self._is_language else as_language_model(self.model)
+        if language is not None:
             model = AnswerScore(language=language, score=self.score)
             model.check()
             usual = _SERVER if isinstance(language, ServerModel) else Calls()
@@ -212,13 +204,13 @@ class PromptExplainer(BaseExplainer):
         scene = self._scene(self._row(x))
         if self._is_language and not scene.answer:
             answer, spent = _generate(self.model, scene, settings.calls)
-            scene, settings = with_answer(scene, answer), spend(settings, spent)
+            scene, settings = scene.with_answer(answer), spend(settings, spent)
         most = settings.calls.max_calls
         if most is not None:  # the design must know how many masks can be asked
             room = most // self.samples - 2  # without the prompts with all sources and with none
             settings = replace(settings, n_masks=max(1, min(settings.masks_for(), room)))
         if self._is_language and targets != 1:  # a run explains whole answers
-            scene, targets, labels = with_targets(scene, targets)
+            scene, targets, labels = scene.with_targets(targets)
             settings = replace(settings, labels=labels)
         varies = self.samples > 1 or getattr(self.model, "generates", False)
         wanted = 3 if targets is None else targets
@@ -246,11 +238,12 @@ class PromptExplainer(BaseExplainer):
         if "question" not in row and unknown:
             raise ValueError(f'A row must have a column "question"; got {", ".join(unknown)}.')
         known = {key: row.get(key) for key in _COLUMNS}
-        known |= {} if answer is None else {"answer": answer}
+        if answer is not None:
+            known["answer"] = answer
         return {  # a table has NaN where a row has no answer
             key: value
             for key, value in known.items()
-            if not (value is None or (isinstance(value, float) and np.isnan(value)))
+            if not (value is None or (isinstance(value, float) and isnan(value)))
         }
 
     def _sources(self, sources: object) -> Any:
@@ -266,8 +259,7 @@ class PromptExplainer(BaseExplainer):
             score=getattr(self.model, "words", ""),
             cost=self.samples,
         )
-        if "answer" in row:
-            scene = with_answer(scene, row["answer"])
+        scene = scene.with_answer(row["answer"]) if "answer" in row else scene
         _check_context(getattr(self.model, "language", None), scene)
         return scene
 

@@ -55,7 +55,7 @@ USED = ContextVar("USED", default=_NOWHERE)  # what servers say of the tokens of
 
 
 def as_language_model(obj: object) -> Any:
-    """Wrap a language model: see `PromptExplainer` for what it may be.
+    """Wrap a language model: see `PromptExplainer` for what it may be. None if it scores prompts.
 
     Examples
     --------
@@ -75,6 +75,8 @@ def as_language_model(obj: object) -> Any:
     able = any(hasattr(obj, name) for name in ("generate", "token_log_probs"))
     if able and not descends(obj, "torch", "Module"):
         return obj
+    if not able and not hasattr(obj, "base_url"):  # as a client of a server has
+        return None
     raise TypeError(
         "A language model must be the pair (model, tokenizer) of transformers, its folder, the "
         "address of a server such as 'http://localhost:8000/v1', or an object with the methods "

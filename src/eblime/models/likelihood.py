@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,6 @@ SCORES = {  # name -> what it is, in words
     "similarity": "the similarity of a new answer to the answer",
 }
 _LARGEST = -1e-7  # log probability of a logit: single precision knows no probability nearer to 1
-
-
-def is_language_model(model: object) -> bool:
-    """Whether it answers prompts, rather than scoring them: an address, a pair, or an object.
-
-    A client of a server has a `base_url`; `as_language_model` says what to pass instead.
-    """
-    if isinstance(model, (str, tuple, os.PathLike)):
-        return True
-    return any(hasattr(model, name) for name in ("generate", "token_log_probs", "base_url"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +70,8 @@ class AnswerScore:
 
     def __call__(self, prompts: Sequence[Any]) -> FloatArray:
         """Scores, (prompts, parts)."""
-        groups: dict[str, list[int]] = {}
-        for number, prompt in enumerate(prompts):
-            groups.setdefault(prompt.answer, []).append(number)
-        found = np.empty((len(prompts), len(prompts[0].spans)))
-        for answer, rows in groups.items():
-            found[rows] = self._scores([prompts[k] for k in rows], answer)
-        return found
+        groups = groupby(prompts, key=attrgetter("answer"))  # a run has several in a batch
+        return np.concatenate([self._scores(list(group), answer) for answer, group in groups])
 
     def generate(self, batch: Sequence[Any]) -> Any:
         """New answers to prompts; those of an `async def` are awaited."""
