@@ -46,36 +46,29 @@ def test_ratios_are_means_over_all_sets(rng, p):
     assert_allclose(found_in(half).ratios, wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "share"), [("random", None), ("alike", 0.98), ("unlike", 0.05)])
-def test_the_factor_is_the_literal_mean_of_the_ratios(rng, kind, share):
-    """With the share of interactions of two features from all pairs of even parts, in bounds."""
-    half = some_masks(rng, 20, 8)
-    masks, signs = in_pairs(half), 2 * half - 1
-    products = np.stack([signs[:, a] * signs[:, b] for a, b in combinations(range(8), 2)])
-    alike = products.T @ products / len(products)
-    vectors = np.linalg.eigh(alike)[1]  # by how alike close masks score
-    few = {"alike": vectors[:, -1], "unlike": vectors[:, 0]}
-    scores = rng.normal(size=40) if kind == "random" else np.repeat(few[kind], 2)
-    found = found_in(half)
-    even = (scores[::2] + scores[1::2]) / 2
-    even = (even - even.mean()) / even.std()
-    once = np.triu(alike, 1)  # every two pairs once
-    bounded = np.clip((even @ once @ even + 10 * 0.7) / (np.sum(once**2) + 10), 0.05, 0.98)
-    fall = 1 - bounded
-    wanted = bounded * sum(fall**k * found.ratios[k] for k in range(3)) + fall**3
+@pytest.mark.parametrize("kind", ["random", "alike", "unlike", "no even part"])
+def test_the_factor_is_the_literal_mean_over_falls(rng, kind):
+    """Each fall counts by how well it explains the product of every two even parts."""
+    half = some_masks(rng, 20, 9)
+    masks, signs, found = in_pairs(half), 2 * half - 1, found_in(half)
+    alike = []  # for two masks, the mean over all sets of 2, 4, 6 and 8 features
+    for size in (2, 4, 6, 8):
+        products = np.stack([np.prod(signs[:, s], axis=1) for s in combinations(range(9), size)])
+        alike.append(products.T @ products / len(products))
+    vectors = np.linalg.eigh(alike[0])[1]  # by how alike close masks score
+    even = {"random": rng.normal(size=20), "alike": vectors[:, -1], "unlike": vectors[:, 0]}
+    scores = np.repeat(even.get(kind, np.zeros(20)), 2)
+    even = scores[::2] - scores[::2].mean()
+    even = even / (even.std() or 1.0)
+    chances, factors = [], []
+    for fall in np.linspace(0.02, 0.95, 94):
+        shares = [(1 - fall) * fall**k for k in range(4)]
+        missed = np.outer(even, even) - np.tensordot(shares, alike, axes=1)
+        chances.append(np.exp(-np.sum(np.triu(missed, 1) ** 2) - 10 * (fall - 0.2) ** 2))
+        factors.append(found.ratios @ shares[:3] + fall**3)
 
-    assert (0.05 < bounded < 0.98) if share is None else bounded == share
+    wanted = np.average(factors, weights=chances)
     assert_allclose(found.factor(find_pairs(masks), scores), wanted, rtol=1e-9)
-
-
-def test_scores_without_an_even_part_leave_the_prior_share(rng):
-    """Nothing is known of interactions then: seven tenths are taken to be of two features."""
-    half = some_masks(rng, 20, 8)
-    masks, found = in_pairs(half), found_in(half)
-    scores = (masks - 0.5) @ np.arange(8.0)
-    wanted = 0.7 * found.ratios @ [1, 0.3, 0.09] + 0.3**3
-
-    assert_allclose(found.factor(find_pairs(masks), np.round(scores, 1)), wanted, rtol=1e-9)
 
 
 def test_odd_functions_count_as_on_random_masks(rng):

@@ -7,9 +7,11 @@ the squares of these means follow from the inner products `s't` of the masks' si
 Krawtchouk's polynomials. They add up to what random masks have, times a ratio that is known before
 a score is: near one for random masks, zero at k = 3 for an orthogonal array of strength 5.
 
-How much of the lack of fit belongs to k = 3, 5, ... is unknown. The even parts of the scores show
-how much of them belongs to k = 2, by the correlation of masks that are close, and the shares of
-k = 3, 5, 7 are taken to fall as those of k = 2, 4, 6: by the same factor each time.
+How much of the lack of fit belongs to k = 3, 5, ... is unknown. The shares of k = 2, 4, 6, 8 in the
+even parts of the scores are taken to fall by the same factor each time. That factor is found by
+least squares: products of two even parts have the mean `sum_k share_k K_k(s't)`, with Krawtchouk's
+polynomials K_k, and the result is a mean over all factors by how well they fit. The shares of
+k = 3, 5, 7 are taken to fall as those of the even orders do.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.pairs import Pairs
@@ -24,8 +27,9 @@ from eblime.core.population import MOST_POPULATION, are_distinct
 
 _ROWS = 256  # masks whose inner products with all others are taken
 _LEAST_PAIRS = 8
-_SHARE, _TRUST = 0.7, 10.0  # prior share of interactions of two features, and its information
-_SHARES = (0.05, 0.98)  # bounds of that share
+_FALLS = np.linspace(0.02, 0.95, 94)  # from one order to the next
+_FALL, _TRUST = 0.2, 10.0  # prior guess, and its information
+_SHARES = (1 - _FALLS) * _FALLS ** np.arange(4)[:, None]  # (4, L) of four orders, for each fall
 _LEAST_LEFT = 0.25  # of all pairs; with fewer, the masks that are left decide (`core/population`)
 
 
@@ -34,7 +38,8 @@ class Aliasing:
     """What the masks alone say about aliasing."""
 
     ratios: FloatArray  # (3,) of the orders 3, 5 and 7, relative to random masks; zero above p
-    second: FloatArray  # (m, n) normalised Krawtchouk polynomial of degree 2
+    products: IntArray  # (m, n) of the signs of pairs: s't + p
+    polynomials: FloatArray  # (9, 2p + 1) of Krawtchouk, normalised, by degree and product
     rows: IntArray  # (m,) numbers of the pairs in question
     n_features: int
 
@@ -47,18 +52,26 @@ class Aliasing:
         first, second = pairs.split(scores)
         even = (first + second) / 2
         even = even - even.mean()
-        (n, p), own = (len(even), self.n_features), len(self.rows)
-        share, spread = _SHARE, float(even @ even) / n
-        if spread > 0:
-            some, each = even[self.rows], n / own / 2  # every two pairs once
-            near = float(some @ self.second @ even - some @ some) * each / spread
-            known = float(np.sum(self.second**2) - own) * each
-            share = (near + _TRUST * _SHARE) / (known + _TRUST)
-        fall = 1 - float(np.clip(share, *_SHARES))
-        shares = (1 - fall) * fall ** np.arange(3)
+        (n, p), spread = (len(even), self.n_features), float(even @ even) / len(even)
+        chances = self._chances(even / np.sqrt(spread) if spread > 0 else np.zeros(n))
+        reaching = self.ratios @ _SHARES[:3] + _FALLS**3
         odd = (missed - spread) * n / max(n - p, 1) if missed else 0.0
         falling = min(1.0, spread / odd) if odd > 0 else 1.0
-        return falling * (float(shares @ self.ratios) + fall**3) + 1 - falling
+        return falling * float(chances @ reaching) + 1 - falling
+
+    def _chances(self, even: FloatArray) -> FloatArray:
+        """Of each fall from an even order to the next: squared errors of every two pairs, once."""
+        same, (m, n) = 2 * self.n_features, self.products.shape
+        cells, size = self.products.ravel(), same + 1
+        found = np.bincount(cells, np.multiply.outer(even[self.rows], even).ravel(), size)
+        found[same] -= even[self.rows] @ even[self.rows]
+        counts = np.bincount(cells, minlength=size)
+        counts[same] -= m
+        basis = self.polynomials[2::2]  # (4, 2p + 1)
+        known, near = (basis * counts) @ basis.T, basis @ found
+        missed = (_SHARES * (known @ _SHARES)).sum(axis=0) - 2 * near @ _SHARES
+        prior = _TRUST * (_FALLS - _FALL) ** 2
+        return np.asarray(special.softmax(-missed * (n / m / 2) - prior))
 
 
 def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
@@ -75,16 +88,21 @@ def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
         left = 1 - n / 2.0 ** (p - 1)
     if left < _LEAST_LEFT:
         return None
-    second = (product**2 - p) / (p * (p - 1))
     values = np.arange(-p, p + 1)  # of an inner product
-    counts = np.bincount((product + p).astype(np.intp).ravel(), minlength=2 * p + 1)
-    before, now, means = values / p, (values**2 - p) / (p * (p - 1)), np.zeros(9)
-    for d in range(2, min(8, p) + 1):  # means of the polynomials, by degree
-        means[d] = float(counts @ now) / len(rows) / left
-        if d < p:
-            before, now = now, (values * now - d * before) / (p - d)
+    cells = (product + p).astype(np.intp)
+    counts = np.bincount(cells.ravel(), minlength=2 * p + 1)
+    polynomials = np.zeros((9, 2 * p + 1))
+    polynomials[0], polynomials[1] = 1.0, values / p
+    for d in range(1, min(8, p)):
+        now, before = polynomials[d], polynomials[d - 1]
+        polynomials[d + 1] = (values * now - d * before) / (p - d)
+    means = polynomials @ counts / len(rows) / left
     orders = np.array([3, 5, 7])
     ratios = (orders * means[orders - 1] + np.maximum(p - orders, 0) * means[orders + 1]) / p
     return Aliasing(
-        ratios=np.where(orders <= p, ratios, 0.0), second=second, rows=rows, n_features=p
+        ratios=np.where(orders <= p, ratios, 0.0),
+        products=cells,
+        polynomials=polynomials,
+        rows=rows,
+        n_features=p,
     )
