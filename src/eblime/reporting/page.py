@@ -40,7 +40,6 @@ from eblime.results.notes import (
 from eblime.results.prediction import known_answers, spread_of
 
 _SHOWN = 12  # rows before "Show all"
-_CLASSES = 10  # listed on a page
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 _MOST_SWITCHED = 64  # features of an explanation whose index the reader can switch
 _POINTS = 41  # points of a density
@@ -175,7 +174,7 @@ def _section(
         "number": number,
         "label": explanation.label,
         "prediction": explanation.prediction,
-        "classes": _top_classes(explanation),
+        "classes": explanation.provenance.get("top_classes"),
         "method": post.method,
         "n_masks": post.n_masks,
         "fit": fit_sentence(explanation),
@@ -183,7 +182,7 @@ def _section(
         "notes": notes(explanation),
         "view": input_view(explanation, truth),
         "truth": "" if truth is None else truth_share(explanation, truth, k),
-        "cautions": cautions(explanation),
+        "cautions": [*cautions(explanation)],
         "nothing": nothing_certain(explanation),
         "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
         "places": data.get("place", []),
@@ -196,17 +195,6 @@ def _section(
         "has_intervals": "low" in data,
         "data": data,
     }
-
-
-def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
-    stored = explanation.provenance.get("top_classes")
-    found = []
-    for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
-        if isinstance(entry, (list, tuple)) and len(entry) == 2:
-            label, chance = entry
-            if isinstance(chance, (int, float)) and abs(chance) < 1e300:
-                found.append((str(label), float(chance)))
-    return found
 
 
 def page_data(explanation: Explanation, k: int) -> Record:
@@ -247,9 +235,9 @@ def _what_if(explanation: Explanation) -> Record:
     unit = float(max(np.abs(away).max(), np.abs(post.mean).max())) or 1.0
     lower = (cov / unit / unit)[np.tril_indices(p)]
     numbers = np.concatenate([post.mean / unit, centre, lower, away / unit]).astype("<f4")
-    fixed, about = explanation.answers.fixed, explanation.provenance.get("input")
+    fixed, read = explanation.answers.fixed, explanation.provenance.get("input") or {}
     return {
-        "mean_colour": isinstance(about, Mapping) and about.get("hide") == "mean",
+        "mean_colour": read.get("hide") == "mean",
         "z": _short(-norm.ppf([(1 - level) / 2 for level in LEVELS]), 9),
         "intercept": post.intercept,
         "prediction": explanation.prediction,
@@ -379,12 +367,10 @@ def describe_kernel(record: object, n_features: int) -> str:
 def describe_settings(record: object) -> str:
     """The settings in a record, as phrases separated by commas; its name without settings."""
     settings = record.get("settings") if isinstance(record, Mapping) else None
-    if not isinstance(settings, Mapping):
-        return name_of(record)
-    return _phrases(settings) or "no settings"
+    return name_of(record) if settings is None else _phrases(settings) or "no settings"
 
 
-def _phrases(settings: object) -> str:
+def _phrases(settings: Any) -> str:
     """One phrase per setting that is not None; empty if these are no settings."""
     if not isinstance(settings, Mapping):
         return ""

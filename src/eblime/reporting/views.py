@@ -21,6 +21,7 @@ from eblime.plot.style import STRONGEST, sign_colour, signed_shares, uncertain
 from eblime.plot.volumes import PLANES, sections_of
 from eblime.reporting.render import render
 from eblime.results.explanation import Explanation
+from eblime.scores import resize
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -56,7 +57,7 @@ def image_view(explanation: Explanation, truth: BoolArray | None = None) -> Mark
     paths = dict.fromkeys(drawn, "")
     for name, mask in drawn.items():
         if mask is not None:
-            inside = _resize(mask.astype(int), layers["rows"], layers["columns"])
+            inside = resize(mask.astype(int), (layers["rows"], layers["columns"]))
             paths[name] = outlines(inside)[1] if inside.any() else ""
     return render("image_view.html.j2", layers=layers, **paths)
 
@@ -208,7 +209,7 @@ def thumbnail(explanation: Explanation) -> str:
     scene: Any = explanation.scene
     if scene.domain == "image":
         photo = scene.photo(2 * _THUMBNAIL)
-        labels = _resize(scene.labels, *photo.shape[:2])
+        labels = resize(scene.labels, photo.shape[:2])
     elif scene.domain == "volume":
         canvas = sections_of(explanation).projection(0, explanation.posterior.order())
         photo, labels = canvas.photo, canvas.labels
@@ -217,7 +218,7 @@ def thumbnail(explanation: Explanation) -> str:
     shown = tinted(photo, labels, signed_shares(explanation))
     mask = target_mask(explanation) if scene.domain == "image" else None
     if mask is not None:
-        inside = _resize(mask, *photo.shape[:2])
+        inside = resize(mask, photo.shape[:2])
         width = max(1, round(max(inside.shape) / 56))  # two pixels of a thumbnail
         shown[inside & ~ndimage.binary_erosion(inside, iterations=width)] = (0, 0.3, 1)  # blue
     return _data_uri(shown, _THUMBNAIL, quality=75)
@@ -228,7 +229,8 @@ def _outlines_of_photo(labels: IntArray, longest: int) -> tuple[IntArray, list[s
     height, width = labels.shape
     shrink = max(1.0, max(height, width) / longest)
     while True:
-        small = _resize(labels, round(height / shrink), round(width / shrink))
+        sizes = max(round(height / shrink), 1), max(round(width / shrink), 1)
+        small = resize(labels, sizes)
         borders = sum(np.count_nonzero(np.diff(small, axis=axis)) for axis in (0, 1))
         if borders <= longest**2 // 8 or min(small.shape) < 32:
             paths = outlines(small)
@@ -243,13 +245,6 @@ def as_lines(piece: str) -> Markup:
 
     lines = piece.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     return Markup("\n").join(printable(line) for line in lines)
-
-
-def _resize(labels: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    height, width = labels.shape
-    down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)
-    across = ((np.arange(max(columns, 1)) + 0.5) * width / max(columns, 1)).astype(np.intp)
-    return np.asarray(labels[down][:, across])
 
 
 def _photo_uri(photo: FloatArray, longest: int) -> str:
