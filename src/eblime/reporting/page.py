@@ -14,6 +14,7 @@ from scipy.stats import norm
 from eblime._checks import check_count
 from eblime._files import write_whole
 from eblime._repr import name_of
+from eblime._table import format_chance
 from eblime._text import printable
 from eblime._types import BoolArray, FloatArray, IntArray, Record
 from eblime.kernels import ExponentialKernel, kernel_of, uniform
@@ -22,7 +23,8 @@ from eblime.plot.volumes import sections_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
-from eblime.reporting.views import MOST, input_view
+from eblime.reporting.views import MOST, as_lines, input_view
+from eblime.results.citations import Citations
 from eblime.results.comparison import Comparison
 from eblime.results.estimand import describe_estimand, plain_estimand
 from eblime.results.explanation import Explanation
@@ -114,6 +116,28 @@ def report(
         shown=_SHOWN,
         top_k_note=_TOP_K_NOTE,
         pictures=any(entry.scene.domain in _PICTURES for entry in listed),
+    )
+    if path is not None:
+        write_whole(Path(path).resolve(), page.encode())
+    return page
+
+
+def citations(
+    cited: Citations, path: str | os.PathLike[str] | None = None, title: str | None = None
+) -> str:
+    """The page of an answer and the sources of its sentences."""
+    names, found = list(cited.sources), [one.explanation for one in cited.sentences]
+    page = render_page(
+        "citations.html.j2",
+        scripts=(),
+        heading=title or cited.scene.question or "The sources of an answer",
+        cited=cited,
+        others=[name for name in found[0].features if name not in names],
+        poor=[number for number, e in enumerate(found, start=1) if is_poor_fit(e)],
+        settings=settings(found[0]),
+        estimand=found[0].estimand,
+        chance=format_chance,
+        lines=as_lines,
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())

@@ -141,11 +141,11 @@ def _marked(explanation: Explanation) -> list[tuple[str, int | None]]:
     plain: list[str] = []
     for piece, owner in zip(scene.pieces, scene.owners, strict=True):
         if owner in shown and len(found) < 2 * _MARKS:
-            found += [(_lines("".join(plain)), None), (_lines(piece), int(owner))]
+            found += [(as_lines("".join(plain)), None), (as_lines(piece), int(owner))]
             plain.clear()
         else:
             plain.append(piece)
-    return [*found, (_lines("".join(plain)), None)]
+    return [*found, (as_lines("".join(plain)), None)]
 
 
 def prompt_view(explanation: Explanation) -> Markup:
@@ -155,10 +155,10 @@ def prompt_view(explanation: Explanation) -> Markup:
     parts = (scene.answer[:start], scene.answer[start:end], scene.answer[end:])
     return render(
         "prompt_view.html.j2",
-        question=_lines(scene.question),
-        answer=[_lines(part) for part in parts] if scene.answer else None,
+        question=as_lines(scene.question),
+        answer=[as_lines(part) for part in parts] if scene.answer else None,
         pieces=_marked(explanation),
-        names=[_lines(name.partition(" '")[0]) for name in explanation.features],
+        names=[as_lines(name.partition(" '")[0]) for name in explanation.features],
     )
 
 
@@ -238,7 +238,7 @@ def _outlines_of_photo(labels: IntArray, longest: int) -> tuple[IntArray, list[s
         shrink *= 1.5
 
 
-def _lines(piece: str) -> Markup:
+def as_lines(piece: str) -> Markup:
     """A piece of text with its line breaks; tabs become spaces."""
     from markupsafe import Markup
 

@@ -31,9 +31,9 @@ _SHAPIQ = {"banzhaf": ("BV", "BII"), "shapley": ("SV", "SII")}  # shapiq's names
 
 
 def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
-    """The explanation's numbers as JSON text that UTF-8 can hold; see docs/reference/index.md.
+    """The explanation's numbers as JSON text; see docs/reference/index.md.
 
-    Numbers that a point estimate does not have, and those that are not finite, are null.
+    Numbers that a point estimate does not have are null.
     """
     level, post = check_level("prob", prob), explanation.posterior
     columns: dict[str, Any] = {"mean": post.mean, **_columns(post, level, k)}
@@ -52,6 +52,11 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
             for j, feature in enumerate(explanation.features)
         ],
     }
+    return as_json(found)
+
+
+def as_json(found: Record) -> str:
+    """A record as JSON text that UTF-8 can hold; numbers that are not finite are null."""
     text = json.dumps(without_nan(found), ensure_ascii=False, indent=1, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
