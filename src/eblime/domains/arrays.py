@@ -16,7 +16,7 @@ from scipy import ndimage
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
-from eblime._types import FloatArray
+from eblime._types import Columns, FloatArray
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("auto", "mean", "blur")
@@ -256,12 +256,16 @@ def check_changes(hidden: np.ndarray, shown: np.ndarray, kind: str, single: str 
 
 def even_blocks(sides: Sequence[int], counts: Sequence[int]) -> Labels:
     """Labels of equal blocks, so many along each axis, and no more than it has elements."""
-    labels = np.zeros(tuple(sides), dtype=np.intp)
-    for axis, (length, count) in enumerate(zip(sides, counts, strict=True)):
-        position = np.arange(length) * min(count, length) // length
-        labels *= min(count, length)
-        labels += np.expand_dims(position, [k for k in range(labels.ndim) if k != axis])
+    labels: Labels = np.zeros((), dtype=np.intp)
+    for n, k in zip(sides, np.minimum(counts, sides), strict=True):
+        labels = np.add.outer(labels * k, np.arange(n) * k // n)
     return labels
+
+
+def boxes_of(labels: Labels) -> list[tuple[slice, ...]]:
+    """The bounding box of each feature."""
+    found: list[tuple[slice, ...]] = ndimage.find_objects(labels + 1)
+    return found
 
 
 def centres(labels: Labels) -> FloatArray:
@@ -329,9 +333,9 @@ def hidden_version(array: np.ndarray, labels: Labels, hide: Hide, kind: str) -> 
             columns = (array[..., c].ravel() for c in range(array.shape[-1]))
             means = [np.bincount(flat, weights=column) / counts for column in columns]
             return _in_dtype(array, np.stack(means, axis=-1), kind)[labels]
-        size, blurred = max(3, round(max(array.shape[:-1]) / 10)), array.astype(np.float64)
+        blurred = array.astype(np.float64)
+        sizes = (*[max(3, round(max(array.shape[:-1]) / 10))] * (array.ndim - 1), 1)
         for _ in range(3):  # three box filters, each a tenth of the array wide
-            sizes = (*(size for _ in array.shape[:-1]), 1)
             blurred = ndimage.uniform_filter(blurred, size=sizes, mode="nearest")
         return _in_dtype(array, blurred, kind)
     values = as_floats("hide", hide(array.copy()) if callable(hide) else hide)
@@ -425,9 +429,32 @@ class ArrayScene:
             edge_labels=owners[edge],
         )
 
-    def boxes(self) -> tuple[list[tuple[slice, ...]], list[int]]:
-        """The bounding box of each feature, and how many elements it has."""
-        return ndimage.find_objects(self.labels + 1), np.bincount(self.labels.ravel()).tolist()
+    def positions(
+        self,
+        axes: Sequence[str],
+        size: str,
+        spacing: Sequence[float] | None = None,
+        unit: tuple[str, str] = ("", ""),
+    ) -> Columns:
+        """Centre, bounding box and size of each feature in elements; with a spacing in units too.
+
+        `size` is what a column of sizes is called, `unit` the unit and that of sizes.
+        """
+        boxes = np.array([[(s.start, s.stop) for s in box] for box in boxes_of(self.labels)])
+        found = {"centre": centres(self.labels), "start": boxes[..., 0].T, "stop": boxes[..., 1].T}
+        counts = np.bincount(self.labels.ravel())
+        columns = {
+            f"{word}_{axis}": row
+            for word, rows in found.items()
+            for axis, row in zip(axes, rows, strict=True)
+        }
+        columns[size] = counts
+        if spacing is not None:
+            for k, (axis, step) in enumerate(zip(axes, spacing, strict=True)):
+                columns[f"centre_{axis}_{unit[0]}"] = found["centre"][k] * step
+                columns[f"extent_{axis}_{unit[0]}"] = (found["stop"] - found["start"])[k] * step
+            columns[unit[1]] = counts * np.prod(spacing)
+        return {name: row.tolist() for name, row in columns.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -481,9 +508,6 @@ def are_labels(labels: np.ndarray, shape: tuple[int, ...]) -> bool:
 
 
 RULES: Mapping[str, Callable[[ArrayScene], bool]] = {
-    "a channel axis if there is one more axis": lambda scene: (
-        (scene.shown.ndim > scene.labels.ndim) == (scene.channel_axis is not None)
-    ),
     "hidden numbers with the shape and dtype of the shown ones": lambda scene: (
         (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
     ),

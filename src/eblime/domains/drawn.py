@@ -48,7 +48,7 @@ class Drawn:
 
     def keys(self, rows: IntArray) -> list[bytes]:
         """The numbers as keys; the input itself is the first one."""
-        keys: list[bytes] = np.maximum(rows, 0).astype("S").tolist()
+        keys: list[bytes] = np.maximum(rows, 0).astype(np.int64).view("V8").tolist()
         return keys
 
 

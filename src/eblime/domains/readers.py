@@ -84,9 +84,8 @@ def _choose(arrays: Headers, key: str | None, path: Path, axes: Axes = (3, 4)) -
         if len(possible) != 1:
             listed = "; ".join(f"{name!r} {shape}" for name, (shape, _) in arrays.items())
             raise ValueError(
-                f"{str(path)!r} must have one array of {axes[0]} or {axes[1]} axes, or `key` "
-                f"must name one; it has "
-                f"{listed or 'no arrays'}."
+                f"{str(path)!r} must have one array of {axes[0]} or {axes[1]} axes, or `key` must "
+                f"name one; it has {listed or 'no arrays'}."
             )
         key = possible[0]
     if key not in arrays:
@@ -149,24 +148,19 @@ def read_mat(path: Path, key: str | None = None, axes: Axes = (3, 4)) -> Scan:
 def _read_hdf5(path: Path, key: str | None, axes: Axes = (3, 4)) -> Scan:
     found: dict[str, Any] = {}
     with import_extra("h5py", "volume").File(path, "r") as file:
-        file.visititems(lambda name, entry: found.update({name: entry}))
+        file.visititems(found.__setitem__)
         headers = {
             name: (entry.shape, entry.dtype)
             for name, entry in found.items()
             if getattr(entry, "shape", None) and entry.dtype.kind in "buif"
         }
-        return Scan(values=_values(file, _choose(headers, key and key.strip("/"), path, axes)))
-
-
-def _values(file: Any, name: str) -> Any:
-    """The values of a dataset of an HDF5 file; refused if they may be in another file."""
-    entry = file[name]
-    if entry.is_virtual or entry.external or entry.file.filename != file.filename:
-        raise ValueError(
-            f"{file.filename!r} must hold its data itself; {name!r} is in another file. Copy it "
-            "into one file, such as with h5repack."
-        )
-    return entry[()]
+        entry = found[_choose(headers, key and key.strip("/"), path, axes)]
+        if entry.is_virtual or entry.external or entry.file.filename != file.filename:
+            raise ValueError(
+                f"{str(path)!r} must hold its data itself; {entry.name!r} is in another file. Copy "
+                "it into one file, such as with h5repack."
+            )
+        return Scan(values=entry[()])
 
 
 def _read_nifti(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers
@@ -190,10 +184,9 @@ def read_dicom(source: Any) -> tuple[Any, np.ndarray]:
     numbers = header.pixel_array
     if header.get("PhotometricInterpretation") == "MONOCHROME1":
         numbers = (1 << int(header.BitsStored)) - 1 - numbers
-    factor, shift = (
-        float(header.get(f"Rescale{k}", d)) for k, d in (("Slope", 1), ("Intercept", 0))
-    )
-    return header, numbers if (factor, shift) == (1, 0) else numbers * factor + shift
+    slope = float(header.get("RescaleSlope", 1))
+    shift = float(header.get("RescaleIntercept", 0))
+    return header, numbers if (slope, shift) == (1, 0) else numbers * slope + shift
 
 
 def _read_frames(path: Path, key: object) -> Scan:  # noqa: ARG001  as other readers

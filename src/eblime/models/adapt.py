@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from eblime.models.asynchronous import AsyncModel
 from eblime.models.conversion import descends, is_async, on_cpu
 from eblime.models.keras import KerasModel
 from eblime.models.onnx import OnnxModel
-from eblime.models.sklearn import XgboostModel, has_method, wrap_estimator
+from eblime.models.sklearn import SklearnModel, has_method, predict_booster, wrap_estimator
 from eblime.models.torch import TorchModel
 from eblime.protocols import Model
 
@@ -83,7 +84,7 @@ def as_model(model: Any) -> Model:
     if getattr(model, "task", None) in _TASKS and callable(model):
         return PipelineModel(pipeline=model)
     if descends(model, "xgboost", "Booster"):
-        return XgboostModel(booster=model)
+        return SklearnModel(predict=partial(predict_booster, model))
     for name in ("predict_proba", "decision_function", "predict"):
         if has_method(model, name):
             return wrap_estimator(model, name)

@@ -91,43 +91,26 @@ def _estimator_type(model: object) -> str | None:
     return None if declared is None else str(declared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class XgboostModel:
-    """An `xgboost.Booster`, which needs a DMatrix; images are flattened to rows."""
+def predict_booster(booster: Any, batch: Any) -> Any:
+    """Scores by an `xgboost.Booster` of an array, a sparse matrix or a data frame."""
+    import xgboost
 
-    booster: Any
-
-    def __call__(self, batch: Any) -> np.ndarray:
-        """Score a batch of rows: an array, a sparse matrix or a data frame."""
-        import xgboost
-
-        if isinstance(batch, np.ndarray):
-            batch = batch.reshape(len(batch), -1)
-        names = None if is_frame(batch) else self.booster.feature_names
-        rows = xgboost.DMatrix(batch, feature_names=names, enable_categorical=True)
-        return np.asarray(self.booster.predict(rows))
+    names = None if is_frame(batch) else booster.feature_names
+    rows = xgboost.DMatrix(batch, feature_names=names, enable_categorical=True)
+    return booster.predict(rows)
 
 
-def output_names(model: object) -> list[str] | dict[int, str] | None:
+def output_names(model: Any) -> list[str] | dict[int, str] | None:
     """Labels of a classifier's outputs; None if it has none.
 
     They come from `config.id2label` of a Hugging Face network or pipeline, also inside a
     `TorchModel`, or from `classes_`, as in scikit-learn.
     """
-    return _hugging_face_names(model) or _class_names(model)
-
-
-def _hugging_face_names(model: object) -> dict[int, str] | None:
     inner = getattr(model, "module", getattr(model, "pipeline", model))  # inside our own adapters
     for holder in (inner, getattr(inner, "model", None)):  # a pipeline has its network in `model`
         names = getattr(getattr(holder, "config", None), "id2label", None)
         if isinstance(names, Mapping) and names:
             return {int(column): str(name) for column, name in names.items()}
-    return None
-
-
-def _class_names(model: Any) -> list[str] | None:
-    """The names in `classes_`, one per column of the scores."""
     classes = _classes(model)
     if classes is None:
         return None

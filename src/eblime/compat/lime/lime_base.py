@@ -78,7 +78,7 @@ class LimeBase:
             path = lars_path(*_centre(data, labels, weights), method="lasso")[2].T
             steps = [np.flatnonzero(step) for step in path[:0:-1]] or [np.arange(data.shape[1])]
             return next((step for step in steps if len(step) <= num_features), steps[-1])
-        return _largest(_ridge(data, labels, weights, 0.01)[0] * data[0], num_features)
+        return _largest(fit(data, labels, weights, LIME(alpha=0.01)).mean * data[0], num_features)
 
     def explain_instance_with_data(
         self,
@@ -88,7 +88,7 @@ class LimeBase:
         label: int,
         num_features: int,
         feature_selection: str = "auto",
-        model_regressor: object = None,
+        model_regressor: Any = None,
     ) -> Fit:
         """Fit one label: intercept, sorted (feature, weight), weighted R^2, local prediction."""
         data = np.asarray(neighborhood_data, dtype=np.float64)
@@ -98,16 +98,11 @@ class LimeBase:
             posterior = fit(data, scores, weights, self.method)
             return self.summarise(posterior, data[0], scores[0], num_features, feature_selection)
         used = self.feature_selection(data, scores, weights, num_features, feature_selection)
-        model: Any = model_regressor
-        some = data[:, used]
+        model, some = model_regressor, data[:, used]
         if model is None:
-            lime: Any = as_method(self.method)
-            flat = lime.intercept == "flat"
-            coef, intercept = _ridge(some, scores, weights, lime.alpha, flat=flat)
-            fitted = intercept + some @ coef
-            spread = weights @ (scores - weights @ scores / weights.sum()) ** 2
-            r2 = 1 - weights @ (scores - fitted) ** 2 / spread if np.ptp(scores) else 1.0
-            return self._sort_fit(intercept, used, coef, r2, fitted[:1], scores[0])
+            ridge = fit(some, scores, weights, self.method)
+            local = ridge.intercept + some[:1] @ ridge.mean
+            return self._sort_fit(ridge.intercept, used, ridge.mean, ridge.r2, local, scores[0])
         model.fit(some, scores, sample_weight=weights)
         r2 = model.score(some, scores, sample_weight=weights)
         intercept, coef = float(np.ravel(model.intercept_)[0]), np.ravel(model.coef_)
@@ -167,16 +162,3 @@ def _centre(
     root = np.sqrt(weights)
     centre, mean = np.average(data, axis=0, weights=weights), np.average(labels, weights=weights)
     return (data - centre) * root[:, None], (labels - mean) * root
-
-
-def _ridge(
-    data: FloatArray, labels: FloatArray, weights: FloatArray, alpha: float, *, flat: bool = True
-) -> tuple[FloatArray, float]:
-    """Coefficients and intercept of a weighted ridge regression, as scikit-learn's."""
-    total = weights.sum() if flat else np.inf
-    centre, mean = weights @ data / total, float(weights @ labels / total)
-    moved = data - centre
-    gram, pull = (moved * weights[:, None]).T @ moved, moved.T @ (weights * (labels - mean))
-    gram[np.diag_indices_from(gram)] += alpha
-    coef = np.linalg.solve(gram, pull)
-    return np.asarray(coef, dtype=np.float64), mean - float(centre @ coef)

@@ -24,6 +24,8 @@ _PLACES = (
     ("left", "centre", "right"),
     ("lower left", "bottom", "lower right"),
 )
+_NAMES = {"centre_row": "centroid_row", "centre_column": "centroid_column"}  # as in scikit-image
+_NAMES |= {"start_row": "top", "start_column": "left", "stop_row": "bottom", "stop_column": "right"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -55,17 +57,8 @@ class ImageScene(arrays.ArrayScene):
 
         As in scikit-image, `bottom` and `right` are one beyond the last row and column.
         """
-        rows, columns = arrays.centres(self.labels)
-        boxes, areas = self.boxes()
-        return {
-            "centroid_row": rows.tolist(),
-            "centroid_column": columns.tolist(),
-            "top": [box[0].start for box in boxes],
-            "left": [box[1].start for box in boxes],
-            "bottom": [box[0].stop for box in boxes],
-            "right": [box[1].stop for box in boxes],
-            "area": areas,
-        }
+        found = self.positions(("row", "column"), "area")
+        return {_NAMES.get(name, name): values for name, values in found.items()}
 
     def photo(self, longest: int | None = None) -> FloatArray:
         """The image for display: (H, W, 3) floats in [0, 1], rescaled if the range is larger.

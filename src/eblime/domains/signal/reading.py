@@ -21,7 +21,6 @@ from eblime.domains.readers import read_file, read_mat, read_npy
 # a column with the times, such as "time", "t" or "Time [ms]"
 _TIME = re.compile(r"(?:time|t|timestamp|datetime|date)(?:\s*[\[(](\w{1,20})[\])])?", re.IGNORECASE)
 _UNNAMED = ("", "Unnamed: 0")  # an index that pandas wrote, and what it calls such a column
-_SHORTEST = 2  # samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,11 +28,23 @@ class Recording:
     """The samples of a signal, the names of its channels, and when they were taken."""
 
     signal: FloatArray  # (C, T)
-    channels: Sequence[str]
-    times: FloatArray | None = None
-    unit: str = ""
-    start: str = ""
-    flat: bool = False  # whether it came without an axis of channels
+    channels: Sequence[str]  # (C,) names
+    times: FloatArray | None = None  # (T,) increasing; None where samples are only numbered
+    unit: str = ""  # of the times, such as "s"; empty if it is not known
+    start: str = ""  # date and time of time 0 in ISO 8601, for times in seconds; empty without one
+    flat: bool = False  # whether it came, and the model gets it, without an axis of channels
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples of each channel, T."""
+        return int(self.signal.shape[1])
+
+    @property
+    def rate(self) -> float:
+        """Samples per unit of time; 1 without times."""
+        if self.times is None or self.n_samples == 1:
+            return 1.0
+        return float((self.n_samples - 1) / (self.times[-1] - self.times[0]))
 
 
 def read_recording(
@@ -62,11 +73,10 @@ def _with_rate(found: Recording, rate: float) -> Recording:
     if found.times is None:
         unit, rate = ("us", rate / 1e6) if rate >= 1e6 else ("s", rate)
         return replace(found, times=np.arange(found.signal.shape[1]) / rate, unit=unit)
-    own = 1 / np.diff(found.times).mean()
-    if found.unit in ("s", "") and not np.isclose(own, rate, rtol=1e-3):
+    if found.unit in ("s", "") and not np.isclose(found.rate, rate, rtol=1e-3):
         raise ValueError(
-            f"`rate` must be left out, or equal to that of the signal's own times, {own:g}; "
-            f"got {rate:g}."
+            "`rate` must be left out, or equal to that of the signal's own times, "
+            f"{found.rate:g}; got {rate:g}."
         )
     return found
 
@@ -74,9 +84,9 @@ def _with_rate(found: Recording, rate: float) -> Recording:
 def _check_samples(signal: FloatArray) -> None:
     """Refuse a signal that is too short or not finite; warn about one that may be transposed."""
     n_channels, n = signal.shape
-    if n < _SHORTEST or not n_channels:
+    if n < 2 or not n_channels:
         raise ValueError(
-            f"`signal` must have at least {_SHORTEST} samples; got {n} in {n_channels} channels."
+            f"`signal` must have at least 2 samples; got {n} in {n_channels} channels."
         )
     check_finite("signal", signal)
     if n_channels > n:
@@ -89,11 +99,8 @@ def _check_samples(signal: FloatArray) -> None:
 def _read_array(source: object) -> Recording:
     values = as_numbers("signal", source, (1, 2), "(T,) or (C, T)", "a series, a frame or a path")
     samples = np.array(np.atleast_2d(values), dtype=np.float64)  # a copy: the explanation keeps it
-    return Recording(signal=samples, channels=_numbers(len(samples)), flat=values.ndim == 1)
-
-
-def _numbers(count: int) -> list[str]:
-    return [str(k) for k in range(count)]
+    channels = [*map(str, range(len(samples)))]
+    return Recording(signal=samples, channels=channels, flat=values.ndim == 1)
 
 
 def _read_columns(source: object) -> Recording | None:
@@ -157,13 +164,11 @@ def _channel(values: np.ndarray, place: str) -> FloatArray:
 
 def _with_times(found: Recording, stamps: np.ndarray, unit: str, place: str) -> Recording:
     """A recording with its times: dates become seconds after the first one."""
-    if stamps.dtype.kind == "O":
+    if stamps.dtype.kind in "OSU":
         try:
             stamps = stamps.astype("datetime64[ns]")
         except (TypeError, ValueError):
             return found  # names of rows
-    if stamps.dtype.kind in "SU":
-        return found
     start = ""
     if stamps.dtype.kind in "Mm":
         if np.isnat(stamps).any():
@@ -216,7 +221,7 @@ def _read_csv(path: Path) -> Recording:
     cells = np.char.strip(cells)
     values = cells if mark == "," else np.char.replace(cells, ",", ".")
     named = _csv_column(values[0]).dtype.kind != "f"
-    names = cells[0].tolist() if named else _numbers(cells.shape[1])
+    names = cells[0].tolist() if named else [*map(str, range(cells.shape[1]))]
     names = check_names("columns", names, len(names))
     columns = dict(zip(names, map(_csv_column, values[int(named) :].T), strict=True))
     found = _from_columns(columns, repr(str(path)))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import fft, ndimage
+from scipy import fft
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
@@ -32,7 +32,7 @@ _SLOPE = 0.2  # of the narrower band at an edge: where one band fades into the n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class SignalScene:
+class SignalScene(Recording):
     """A signal, and the feature of each of its samples or its frequency bands.
 
     A cut between two features is faded over a few samples, in which both have a share. A hidden
@@ -40,16 +40,10 @@ class SignalScene:
     mean over them. A hidden frequency band becomes that band of `hidden`.
     """
 
-    signal: FloatArray  # (C, T)
     hidden: FloatArray  # (m, C, T) what hidden features show instead
-    channels: Sequence[str]  # (C,) names
     labels: Any  # (C, T) feature of each sample, 0 .. p - 1; None for bands
     bands: Any  # (p, 2) low and high frequency, as in `frequency_unit`, or None
-    times: FloatArray | None  # (T,) increasing; None where samples are only numbered
-    unit: str  # of the times, such as "s"; empty if it is not known
-    start: str  # date and time of time 0 in ISO 8601, for times in seconds; empty without one
     fade: int  # samples over which a cut is faded
-    flat: bool = False  # whether the model gets (n, T), without an axis of channels
 
     domain: ClassVar[str] = "signal"
 
@@ -57,18 +51,6 @@ class SignalScene:
     def n_features(self) -> int:
         """Number of features, p."""
         return len(self.bands) if self.labels is None else int(self.labels.max()) + 1
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples of each channel, T."""
-        return int(self.signal.shape[1])
-
-    @property
-    def rate(self) -> float:
-        """Samples per unit of time; 1 without times."""
-        if self.times is None or self.n_samples == 1:
-            return 1.0
-        return float((self.n_samples - 1) / (self.times[-1] - self.times[0]))
 
     @property
     def frequency_unit(self) -> str:
@@ -90,7 +72,7 @@ class SignalScene:
         """Names: `window 120-160`, `0.30-0.40 s, channel x`, `channel x` or `10-20 Hz`."""
         if self.labels is None:
             return [f"{span} {self.frequency_unit}" for span in _spans(self.bands)]
-        boxes, sizes = self._boxes, np.bincount(self.labels.ravel()).tolist()
+        boxes, sizes = arrays.boxes_of(self.labels), np.bincount(self.labels.ravel()).tolist()
         spans = self.edges[[(time.start, time.stop) for _, time in boxes]]
         if self.start:
             words = _dates(spans, self.start)
@@ -108,18 +90,12 @@ class SignalScene:
             names.append(", ".join(parts))
         return names
 
-    @property
-    def _boxes(self) -> list[tuple[slice, slice]]:
-        """The channels and the samples of each feature."""
-        found: list[tuple[slice, slice]] = ndimage.find_objects(self.labels + 1)
-        return found
-
     def details(self) -> Columns:
         """Begin, end and channels of each feature, or low and high frequency of each band."""
         if self.bands is not None:
             low, high = self.bands.T.tolist()
             return {"low_frequency": low, "high_frequency": high}
-        boxes, edges = self._boxes, self.edges.tolist()
+        boxes, edges = arrays.boxes_of(self.labels), self.edges.tolist()
         return {
             "start": [edges[time.start] for _, time in boxes],
             "end": [edges[time.stop] for _, time in boxes],
@@ -198,26 +174,18 @@ def _fades(scene: SignalScene) -> tuple[IntArray, IntArray, IntArray, FloatArray
     A cut is faded over `fade` samples around it, fewer between short features; the shares follow a
     raised cosine.
     """
-    labels = scene.labels
-    n = scene.n_samples
+    labels, n = scene.labels, scene.n_samples
     rows, cuts = np.nonzero(np.diff(labels, axis=1))
     flat = rows * n + cuts + 1  # the first sample after each cut
-    ends = np.unique(np.concatenate([flat, np.arange(labels.shape[0] + 1) * n]))
+    ends = np.union1d(flat, np.arange(0, labels.size + 1, n))
     place = np.searchsorted(ends, flat)
-    shorter = np.minimum(flat - ends[place - 1], ends[place + 1] - flat)
-    half = np.minimum(scene.fade // 2, shorter // 2)  # samples on each side
-    found: list[tuple[IntArray, IntArray, FloatArray]] = []
-    for step in range(-(scene.fade // 2), scene.fade // 2):
-        near = (-half <= step) & (step < half)
-        at, width = flat[near], half[near]
-        after = np.sin(np.pi / 4 * (step + 0.5 + width) / width) ** 2  # of the feature behind
-        other = labels.ravel()[at if step < 0 else at - 1]
-        found.append((at + step, other, after if step < 0 else 1 - after))
-    if not found:
-        none = np.empty(0, dtype=np.intp)
-        return labels.ravel(), none, none, np.empty(0)
-    columns, others, shares = (np.concatenate(part) for part in zip(*found, strict=True))
-    return labels.ravel(), columns, others, shares
+    half = np.minimum(scene.fade, np.minimum(flat - ends[place - 1], ends[place + 1] - flat)) // 2
+    first, width = np.repeat([flat - half, half], 2 * half, axis=1)
+    step = np.arange(len(width)) - np.repeat(np.cumsum(2 * half) - 2 * half, 2 * half)
+    behind = np.sin(np.pi / 4 * (step + 0.5) / np.maximum(width, 1)) ** 2  # share of the feature
+    late = step >= width
+    others = labels.ravel()[first + width - late]
+    return labels.ravel(), first + step, others, np.where(late, 1 - behind, behind)
 
 
 @lru_cache(maxsize=4)
@@ -261,8 +229,7 @@ def windows(signal: FloatArray, *, n: int | None = None, width: int | None = Non
         cut = np.arange(samples) * count // samples
     else:
         check_count("width` of `segmentation", width, maximum=samples - 1)
-        cut = np.minimum(np.arange(samples) // width, max(1, round(samples / width)) - 1)
-        cut = np.arange(samples) // width if cut.max() == 0 else cut
+        cut = np.minimum(np.arange(samples) // width, max(2, round(samples / width)) - 1)
     return np.broadcast_to(cut, signal.shape)
 
 
@@ -313,15 +280,13 @@ def bands(
     The edges are in cycles per unit of time, or per sample without times. Bands from 0 and up to
     half the sampling rate are added.
     """
-    samples, steps = found.signal.shape[1], np.ones(1)
-    if found.times is not None:
-        steps = np.diff(found.times)
-        if np.ptp(steps) > _UNEVEN * steps.mean():
-            raise ValueError(
-                "The samples must be evenly spaced in time for segmentation='bands'; the steps "
-                f"are {f'{steps.min():g} to {steps.max():g} {found.unit}'.rstrip()}."
-            )
-    highest = 0.5 / steps.mean()
+    samples, highest = found.n_samples, found.rate / 2
+    steps = np.ones(1) if found.times is None else np.diff(found.times)
+    if np.ptp(steps) > _UNEVEN * steps.mean():
+        raise ValueError(
+            "The samples must be evenly spaced in time for segmentation='bands'; the steps "
+            f"are {f'{steps.min():g} to {steps.max():g} {found.unit}'.rstrip()}."
+        )
     if edges is None:
         count = min(8, samples // 2) if n is None else n
         check_count("n` of `segmentation", count, maximum=samples // 2)
@@ -395,8 +360,7 @@ def hidden_signals(signal: FloatArray, labels: Labels | None, hide: Hide) -> Flo
             return _noise(signal)[None]
         if hide == "zero" or (hide == "bridge" and labels is None):  # a band is taken out
             return np.zeros((1, *signal.shape))
-        if labels is None:
-            return np.broadcast_to(signal.mean(axis=1, keepdims=True), signal.shape)[None].copy()
+        labels = np.zeros(signal.shape, dtype=np.intp) if labels is None else labels
         return (_bridges if hide == "bridge" else _means)(signal, labels)[None]
     values = as_floats("hide", hide(signal.copy()) if callable(hide) else hide)
     shape = signal.shape

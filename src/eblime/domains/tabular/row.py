@@ -63,10 +63,10 @@ class RowScene:
 
 def log_odds(means: FloatArray) -> FloatArray:
     """The logarithms of the odds of probabilities; those of 0 and 1 are those of 1e-6 away."""
-    if not ((means >= 0) & (means <= 1)).all():
-        wrong = means[~((means >= 0) & (means <= 1))][0]
+    wrong = means[~((means >= 0) & (means <= 1))]
+    if wrong.size:
         raise ValueError(
-            f"`link` must be 'identity' for scores that are no probabilities; got {wrong:.6g}."
+            f"`link` must be 'identity' for scores that are no probabilities; got {wrong[0]:.6g}."
         )
     return np.asarray(special.logit(np.clip(means, _LEAST_ODDS, 1 - _LEAST_ODDS)))
 
@@ -111,11 +111,26 @@ def _read_row(row: object, background: Background) -> list[object]:
     """
     names, given = list(background.table.names), as_mapping(row)
     if isinstance(given, Mapping):
-        others = len(given) == len(names) and not all(name in given for name in names)
-        if isinstance(background.table, ArrayTable) and others:
-            given = list(given.values())
-    by_name = isinstance(given, Mapping)
-    values = _by_name(given, names) if by_name else _in_order(given, len(names))
+        known = {str(name): value for name, value in given.items()}
+        absent = [name for name in names if name not in known]
+        if absent and not (isinstance(background.table, ArrayTable) and len(known) == len(names)):
+            more = " ..." if len(absent) > 8 else ""
+            raise ValueError(
+                f"`row` must have every column of the background; missing: "
+                f"{', '.join(map(repr, absent[:8]))}{more}."
+            )
+        given = [*known.values()] if absent else [known[name] for name in names]
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sized):
+        raise TypeError(
+            "`row` must be a dictionary, a series, a frame of one row or a sequence; "
+            f"got {type(given).__name__}."
+        )
+    listed: Any = given.ravel() if isinstance(given, np.ndarray) else given
+    if len(listed) != len(names):
+        raise ValueError(
+            f"`row` must have a value for each of the {len(names)} columns; got {len(listed)}."
+        )
+    values = map(python_value, listed)
     return [_read_value(*pair) for pair in zip(background.columns, values, strict=True)]
 
 
@@ -132,35 +147,7 @@ def as_mapping(row: Any) -> Any:
     frame = from_native(row, eager_only=True)
     if len(frame) != 1:
         raise ValueError(f"`row` must be one row; got {len(frame)}.")
-    columns = zip(frame.columns, frame.iter_columns(), strict=True)
-    return {str(name): series.to_list()[0] for name, series in columns}
-
-
-def _by_name(row: Mapping[object, object], names: Sequence[str]) -> list[object]:
-    known = {str(name): value for name, value in row.items()}
-    absent = [name for name in names if name not in known]
-    if absent:
-        more = " ..." if len(absent) > 8 else ""
-        raise ValueError(
-            f"`row` must have every column of the background; missing: "
-            f"{', '.join(map(repr, absent[:8]))}{more}."
-        )
-    return [known[name] for name in names]
-
-
-def _in_order(row: object, n_columns: int) -> list[object]:
-    if isinstance(row, (str, bytes)) or not isinstance(row, Sized):
-        raise TypeError(
-            "`row` must be a dictionary, a series, a frame of one row or a sequence; "
-            f"got {type(row).__name__}."
-        )
-    listed: Any = row.ravel() if isinstance(row, np.ndarray) else row
-    values = [python_value(value) for value in listed]
-    if len(values) != n_columns:
-        raise ValueError(
-            f"`row` must have a value for each of the {n_columns} columns; got {len(values)}."
-        )
-    return values
+    return {str(name): value for name, value in frame.rows(named=True)[0].items()}
 
 
 def _read_value(column: Column, value: Any) -> object:

@@ -42,23 +42,8 @@ class VolumeScene(arrays.ArrayScene):
         Positions in voxels count from 0, and `stop` is one beyond the last voxel. Those in units
         are distances from the first voxel's centre; `extent` is that of the bounding box.
         """
-        boxes, voxels = self.boxes()
-        columns: Columns = {}
-        middles = arrays.centres(self.labels)
-        for axis, centre in zip(self.axes, middles, strict=True):
-            columns[f"centre_{axis}"] = centre.tolist()
-        for k, axis in enumerate(self.axes):
-            columns[f"start_{axis}"] = [box[k].start for box in boxes]
-            columns[f"stop_{axis}"] = [box[k].stop for box in boxes]
-        columns["voxels"] = voxels
-        if self.spacing is None:
-            return columns
-        for k, (axis, step) in enumerate(zip(self.axes, self.spacing, strict=True)):
-            columns[f"centre_{axis}_{self.unit}"] = (middles[k] * step).tolist()
-            extents = [(box[k].stop - box[k].start) * step for box in boxes]
-            columns[f"extent_{axis}_{self.unit}"] = extents
-        columns[f"volume_{self.unit}3"] = (np.array(voxels) * np.prod(self.spacing)).tolist()
-        return columns
+        names = self.unit, f"volume_{self.unit}3"
+        return self.positions(self.axes, "voxels", self.spacing, names)
 
 
 def blocks(volume: np.ndarray, n: int | Sequence[int] | None = None) -> Labels:
