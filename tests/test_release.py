@@ -113,14 +113,16 @@ def test_a_version_is_published_after_its_tests():
 
 
 def test_every_extra_for_users_is_tested():
-    """The extra [test] has its packages, or the job that measures coverage installs it as well."""
+    """The extras [light] and [test] have its packages, or the job that measures coverage installs it as well."""
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 or later reads TOML")
     extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
     commands = " ".join(step.get("run", "") for step in workflow("test")["coverage"]["steps"])
-    installed = [extras[name] for name in ["test", *re.findall(r"\.venv/\.(\w+)", commands)]]
+    installed = [
+        extras[name] for name in ["light", "test", *re.findall(r"\.venv/\.(\w+)", commands)]
+    ]
     names = {package_name(line) for lines in installed for line in lines}
 
-    for extra in set(extras) - {"docs", "fuzz", "lint", "nuts", "release", "studies"}:
+    for extra in set(extras) - {"docs", "fuzz", "lint", "nuts", "release", "studies", "test"}:
         assert {package_name(line) for line in extras[extra]} <= names, extra
 
 
