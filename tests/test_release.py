@@ -113,7 +113,7 @@ def test_a_version_is_published_after_its_tests():
 
 
 def test_every_extra_for_users_is_tested():
-    """The extras [light] and [test] have its packages, or the job that measures coverage installs it as well."""
+    """By the extras [light] and [test], or by the job that measures coverage."""
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 or later reads TOML")
     extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
     commands = " ".join(step.get("run", "") for step in workflow("test")["coverage"]["steps"])
