@@ -8,8 +8,7 @@ import pytest
 
 import eblime
 from eblime import _pandas
-from eblime.batch.inputs import as_inputs
-from eblime.cli.kinds import read_table
+from eblime.batch.inputs import as_inputs, read_table
 
 
 def word_explanation():

@@ -119,6 +119,7 @@ def changed(which=0, **fields):
         ({"provenance": {"seed": float("nan")}}, "finite"),
         ({"provenance": [[7, 1]]}, r"`Explanation.provenance`"),
         ({"provenance": {"input": "x"}}, r"`provenance.input` must be"),
+        ({"provenance": {"top_classes": [["cat", "much"]]}}, "each a name and a number"),
         ({"answers": {"masks": {"array": "array-0"}}}, "is not a whole"),
         ({"method": {"name": "EBLIME", "settings": {"a": -1}}}, "`a` must be finite and > 0"),
         ({"method": {"name": "EBLIME", "settings": {"b": {"name": "os"}}}}, "known class"),
@@ -368,6 +369,7 @@ BOARD = np.indices((700, 700)).sum(axis=0)
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_page_of_a_small_file_needs_little_time_and_memory(content):
     """Whatever there is much of: features, words, borders between features, voxels."""
     assert shown_at_little_cost(content(), use) is not None

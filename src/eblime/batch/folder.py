@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeVar
@@ -125,22 +124,6 @@ def _digest(run: str, stem: str, content: bytes) -> str:
 
 
 # The manifest
-
-
-def check_settings(
-    folder: Location, found: Settings, wanted: Settings, *, new_inputs: bool
-) -> dict[str, Any]:
-    """Check that the run with this manifest was created with these settings; returns all of them.
-
-    With `new_inputs` the inputs may differ, as long as their number is the same.
-    """
-    known: Settings = found["settings"]
-    if new_inputs:
-        known = {**known, "inputs": wanted["inputs"]}
-    refuse_difference(folder, known, wanted)
-    if known != found["settings"]:
-        write_manifest(folder, found["run"], known)
-    return {**wanted, **known}
 
 
 def refuse_difference(folder: Location, before: Settings, now: Settings) -> None:
@@ -310,16 +293,14 @@ def remove_run(folder: Location) -> None:
 def write_part(folder: Location, run: str, part: int, rows: Rows) -> None:
     """Write the rows of a part."""
     pa, _ = arrow()
-    make = partial(pa.Table.from_pylist, schema=pa.schema(COLUMNS))
-    try:
-        table = make(rows)
-    except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
-        for row in rows:
-            texts = {name: value for name, value in row.items() if isinstance(value, str)}
-            coded = (value.encode("utf8", "backslashreplace") for value in texts.values())
-            row.update(zip(texts, map(bytes.decode, coded), strict=True))
-        table = make(rows)
+    columns = {name: [_valid(row.get(name)) for row in rows] for name, _ in COLUMNS}
+    table = pa.Table.from_pydict(columns, schema=pa.schema(COLUMNS))
     write_checked(folder, f"part-{part:06d}", table, run)
+
+
+def _valid(value: Any) -> Any:
+    """Half characters of a text (lone surrogates) as escapes."""
+    return value.encode("utf8", "backslashreplace") if isinstance(value, str) else value
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:

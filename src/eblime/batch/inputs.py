@@ -88,15 +88,31 @@ def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterat
     if location.suffix == ".jsonl":
         return _json_lines(location)
     if location.suffix in (".csv", ".tsv"):
-        with location.stream() as stream:
-            try:
-                return _listed(read_csv(stream, location.suffix, low_memory=False))
-            except (ValueError, UnicodeDecodeError) as error:
-                raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error
+        return _listed(read_table(location))
     raise ValueError(
         "`inputs` must be a folder, or a .csv, .tsv, .parquet or .jsonl file; got "
         f"{str(location)!r}."
     )
+
+
+def read_table(path: Path | Location) -> Any:
+    """A pandas frame from a .csv, .tsv or .parquet file."""
+    location = Location.of(path)
+    if location.suffix not in (".csv", ".tsv", ".parquet"):
+        raise ValueError(f"Tables must be .csv, .tsv or .parquet files; got {str(location)!r}.")
+    with location.stream() as stream:
+        try:
+            if location.suffix == ".parquet":
+                return arrow()[1].read_table(stream).to_pandas()
+            table = read_csv(stream, location.suffix, low_memory=False)
+        except ValueError as error:
+            raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error
+    if len(table.columns) == 1 and ";" in str(table.columns[0]):
+        raise ValueError(
+            f"{str(location)!r} must be separated by commas, or by tabs with the ending .tsv; its "
+            "first line has semicolons."
+        )
+    return table
 
 
 # Single inputs
@@ -105,12 +121,6 @@ def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Iterat
 def is_picture(value: object) -> bool:
     """Whether a value is a Pillow image."""
     return hasattr(value, "mode") and hasattr(value, "tobytes")
-
-
-def is_large(value: object) -> bool:
-    """Whether a value is a file, a picture or an array of two or more axes, rather than a row."""
-    array = getattr(value, "ndim", 0) >= 2 and not hasattr(value, "tocsr")
-    return array or isinstance(value, os.PathLike) or is_picture(value)
 
 
 def _digest(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
 def pool(run: Run) -> Run:
     """Fit all inputs again with a shared prior, and store them as a run in the folder `pooled`."""
     folder = run.location / "pooled"
-    known = run.frame(["input", "target", "name"]).drop_duplicates()
-    names = dict(zip(known["input"].tolist(), known["name"], strict=True))
-    keys = list(zip(known["input"].tolist(), known["target"].tolist(), strict=True))
-    of_input: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for key in keys:
-        of_input[key[0]].append(key)
+    explained = run.frame(["input", "target", "name"]).drop_duplicates().groupby("input")
+    names: dict[Any, str] = explained["name"].first().to_dict()
+    targets: dict[Any, list[int]] = explained["target"].agg(list).to_dict()
+    keys = [(number, target) for number in targets for target in targets[number]]
     kept = set(run.explanations.files())
     lacking = sum(f"{number}-{target}.eblime" not in kept for number, target in keys)
     if lacking or not keys:
@@ -64,7 +61,8 @@ def pool(run: Run) -> Run:
                 if number in failed:
                     rows.append(failed[number])
                     continue
-                own = [_refit(run, key, methods[key]) for key in of_input[number]]
+                wanted = [(number, target) for target in targets[number]]
+                own = [_refit(run, key, methods[key]) for key in wanted]
                 for found in own:
                     file = folder / f"explanations/{number}-{found.target}.eblime"
                     file.write(pack(found))

@@ -16,7 +16,7 @@ from eblime._checks import check_count, check_level, check_number
 from eblime._digest import digest_of
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime.batch import folder as run_folder
-from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_large, store_inputs
+from eblime.batch.inputs import ENDINGS, Inputs, as_inputs, is_picture, store_inputs
 from eblime.batch.location import Location, TemporaryFolder, arrow
 from eblime.batch.results import Run
 from eblime.batch.worker import Job, about_explainer, make_explainer, setting_text
@@ -183,12 +183,13 @@ def explain_many(
         settings["part_size"] = int(part_size or size)
         run, done = digest_of(settings)[:16], {}
         if begun:
-            run, settings = (
-                begun["run"],
-                run_folder.check_settings(folder, begun, settings, new_inputs=retry),
-            )
+            run, known = begun["run"], begun["settings"]
+            if retry:  # the files of failed inputs may have been replaced
+                known = {**known, "inputs": stored.fingerprint}
+            run_folder.refuse_difference(folder, known, settings)
+            settings |= known
             done = run_folder.done_parts(folder, run, retry=retry)
-        else:
+        if not begun or settings != begun["settings"]:
             run_folder.write_manifest(folder, run, settings)
         job = Job(
             explainer=explainer,
@@ -247,14 +248,16 @@ def _finish(
 
 
 def _part_size(inputs: Inputs) -> int:
-    """The part size of a new run, smaller for large inputs.
+    """The part size of a new run, smaller for files, pictures and arrays of two or more axes.
 
     A million rows are a thousand parts: few files, and little to repeat after a crash.
     """
     first, count = None, len(inputs)
     with suppress(Exception):  # reported when the input is explained
         first = inputs.get(0)
-    return max(8, -(-count // _PARTS)) if is_large(first) else max(64, isqrt(count))
+    array = getattr(first, "ndim", 0) >= 2 and not hasattr(first, "tocsr")
+    large = array or isinstance(first, os.PathLike) or is_picture(first)
+    return max(8, -(-count // _PARTS)) if large else max(64, isqrt(count))
 
 
 def _plain(setting: Any) -> Any:

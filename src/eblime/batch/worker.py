@@ -6,7 +6,7 @@ The result depends on the run's settings and the part's number alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -73,6 +73,7 @@ class Worker:
     about: run_folder.Settings  # `explainer`, its settings, and `model`, the name of its model
     loop: LoopSettings  # with batch sizes that do not depend on the machine
     kept: int  # inputs whose whole explanations are saved unless the run says otherwise
+    ahead: int  # threads that keep a GPU busy: they read inputs ahead of it and fit behind it
 
     @classmethod
     def start(cls, job: Job) -> Worker:
@@ -85,9 +86,10 @@ class Worker:
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
+        asked_first = scores_of(job.settings["targets"], explainer.labels)
         if job.settings["targets"] is None:
             check_one_class(explainer.loop.model, explainer.labels)
-        elif not scores_of(job.settings["targets"], explainer.labels):
+        elif not asked_first:
             check_targets(job.settings["targets"], explainer.labels)
         limited = stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         loop = replace(limited, steady=True, calls=replace(limited.calls, partial=False))
@@ -95,7 +97,9 @@ class Worker:
         kept = 0
         if domain is not None:
             kept = _KEPT if domain.picture in ("intervals", "means") else _KEPT_VIEWS
-        worker = cls(job=job, explainer=explainer, about=about, loop=loop, kept=kept)
+        busy = on_gpu(explainer) and not asked_first
+        ahead = max(2, min(8, available_cores() - 1)) if busy else 0
+        worker = cls(job=job, explainer=explainer, about=about, loop=loop, kept=kept, ahead=ahead)
         if job.resumed:
             run_folder.refuse_difference(
                 job.folder, {name: job.settings[name] for name in about}, about
@@ -104,24 +108,16 @@ class Worker:
         return worker
 
     def do_parts(self, parts: Sequence[int]) -> Generator[Done]:
-        """Each part, as it is finished.
-
-        Threads keep a GPU busy: they read inputs ahead of it and fit behind it, and it goes on with
-        the next part while one is finished.
-        """
+        """Each part, as it is finished; a GPU goes on with the next one while one is finished."""
         settings, rows = self.job.settings, dict[int, run_folder.Rows]()
-        asked_first = scores_of(settings["targets"], self.explainer.labels)
-        busy = on_gpu(self.explainer) and not asked_first
-        ahead = max(2, min(8, available_cores() - 1)) if busy else 0
-        with ThreadPoolExecutor(ahead) if ahead else nullcontext() as pool:
-            for span in [parts] if ahead else [[part] for part in parts]:
-                numbers = [n for part in span for n in run_folder.part_numbers(settings, part)]
-                for number, some in self.explain_inputs(numbers, pool, ahead):
-                    rows[number] = some
-                    part = number // settings["part_size"]
-                    whole = run_folder.part_numbers(settings, part)
-                    if len(rows) >= len(whole) and rows.keys() >= {*whole}:
-                        yield part, [row for n in whole for row in rows.pop(n)], self.about
+        for span in [parts] if self.ahead else [[part] for part in parts]:
+            numbers = [n for part in span for n in run_folder.part_numbers(settings, part)]
+            for number, some in self.explain_inputs(numbers):
+                rows[number] = some
+                part = number // settings["part_size"]
+                whole = run_folder.part_numbers(settings, part)
+                if len(rows) >= len(whole) and rows.keys() >= {*whole}:
+                    yield part, [row for n in whole for row in rows.pop(n)], self.about
 
     def rows(self, number: int, found: Result) -> run_folder.Rows:
         """The rows of an input; also saves its whole explanations if the run keeps them."""
@@ -140,13 +136,10 @@ class Worker:
         with few_threads(0):  # more threads may add numbers in another order
             return run_folder.rows_of_input(number, name, found.values(), prob)
 
-    def explain_inputs(
-        self, numbers: Sequence[int], pool: Executor | None = None, ahead: int = 0
-    ) -> Iterator[tuple[int, run_folder.Rows]]:
-        """Numbers and rows of inputs, as they end."""
+    def explain_inputs(self, numbers: Sequence[int]) -> Iterator[tuple[int, run_folder.Rows]]:
+        """Numbers and rows of inputs, as they end; threads read and fit while a GPU is busy."""
         number_of: dict[Session, int] = {}
         unread: list[tuple[int, run_folder.Rows]] = []
-        mapped: Any = partial(run_folder.map_ahead, pool, ahead) if pool else map
 
         def sessions() -> Iterator[Session]:
             begun = mapped(partial(_attempt, self.begin), numbers)
@@ -162,13 +155,14 @@ class Worker:
             results = [(number_of.pop(each), _attempt(explanations, each)) for each in ended]
             return [(number, self.rows(number, found)) for number, found in results]
 
-        together = ahead or group_size(self.loop)
-        least = 1 if pool else _FITTED
-        ends = drive(sessions(), together=together, pool=pool, keep_errors=True, least=least)
-        for found in chain(mapped(conclude, ends), [[]]):
-            yield from found
-            while unread:
-                yield unread.pop()
+        together, least = self.ahead or group_size(self.loop), 1 if self.ahead else _FITTED
+        with ThreadPoolExecutor(self.ahead) if self.ahead else nullcontext() as pool:
+            mapped: Any = partial(run_folder.map_ahead, pool, self.ahead) if pool else map
+            ends = drive(sessions(), together=together, pool=pool, keep_errors=True, least=least)
+            for found in chain(mapped(conclude, ends), [[]]):
+                yield from found
+                while unread:
+                    yield unread.pop()
 
     def begin(self, number: int) -> Session:
         """Read an input and choose the first masks; the seed depends on the input alone."""

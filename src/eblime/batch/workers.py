@@ -166,17 +166,17 @@ class _Lane:
 
     def do_part(self, part: int) -> Rows:
         """The rows of a part, which is done one input at a time if need be."""
-        late = False
+        late, numbers = False, part_numbers(self._job.settings, part)
         if not self._alone:
             try:
-                return self._ask(part)
+                return self._ask(*numbers)
             except (WorkerCrash, TimeoutError) as error:
                 late = isinstance(error, TimeoutError)
         rows: Rows = []
-        for number in part_numbers(self._job.settings, part):
+        for number in numbers:
             failure: Exception
             try:
-                rows += self._ask(part, number)
+                rows += self._ask(number)
                 continue
             except WorkerCrash as error:
                 failure = RuntimeError(f"The worker process crashed{error} on this input.")
@@ -188,11 +188,11 @@ class _Lane:
         self._alone = self._alone or (late and not any("error" in row for row in rows))
         return rows
 
-    def _ask(self, *task: int) -> Rows:
-        """The rows of a part or of an input, by the worker or by a new one."""
+    def _ask(self, *numbers: int) -> Rows:
+        """The rows of inputs, by the worker or by a new one."""
         worker = self._worker or self.begin()
         try:
-            rows, memory = worker.ask("do", *task, timeout=self._timeout)
+            rows, memory = worker.ask("do", *numbers, timeout=self._timeout)
         except (WorkerCrash, TimeoutError):
             self.drop()
             if self._closed:
@@ -254,21 +254,13 @@ class _Server:
         limit_threads(threads)  # for libraries that the model has loaded, too
         return self._worker.about
 
-    def do(self, part: int, number: int | None = None) -> tuple[Rows, int]:
-        """The rows of a part, or of one of its inputs, and the bytes held."""
-        if number is None:
-            [(_, rows, _)] = self._worker.do_parts([part])
-        else:
-            [(_, rows)] = self._worker.explain_inputs([number])
-        return rows, _memory_held()
-
-
-def _memory_held() -> int:
-    """Bytes of memory in use; 0 where the system does not report it."""
-    with suppress(OSError):
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    return 0
+    def do(self, *numbers: int) -> tuple[Rows, int]:
+        """The rows of inputs, and the bytes held; 0 where the system does not report them."""
+        rows, held = dict(self._worker.explain_inputs(numbers)), 0
+        with suppress(OSError):
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+            held = pages * os.sysconf("SC_PAGE_SIZE")
+        return [row for number in numbers for row in rows[number]], held
 
 
 # Processes

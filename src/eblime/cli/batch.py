@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eblime import registry
-from eblime._checks import check_level
+from eblime.batch.folder import part_files, part_numbers, read_manifest
+from eblime.batch.inputs import find_files
 from eblime.batch.location import Location
 from eblime.cli import options
 from eblime.cli.assembly import make_explainer, model_of
@@ -82,8 +83,6 @@ class Recipe:
         Files and addresses are used if the user named them again, or trusts the run. A pickle that
         was named needs `--trust-pickle`.
         """
-        from eblime.batch.folder import read_manifest
-
         about = read_manifest(Location.of(folder))["settings"]["about"]
         _check_stored(about, folder)
         trust_pickle = values["trust_run"] or values["trust_pickle"]
@@ -183,15 +182,12 @@ def _digest(path: str) -> str | None:
     """Checksum of a file, or of the names and files of a folder; None for a Python name."""
     place = Location.of(Path(path))  # a path, also if it looks like an address
     if place.kind() == "folder":
-        from eblime.batch.inputs import find_files
-
         return find_files(place, ("",)).fingerprint
     return place.sha256().hex() if place.kind() == "file" else None
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
     """Start a run. The user typed every name in it, so all of them may be imported."""
-    check_level("prob", values["prob"])
     recipe = Recipe.start(domain, values, options.cache_of(values))
     _run(recipe, values["out"], values, overwrite=values["overwrite"])
 
@@ -220,8 +216,6 @@ def _batch(**values: Any) -> None:
     if folder is None:
         raise ValueError(f"eblime batch needs {options.known_names('domains')}, or --resume RUN.")
     recipe = Recipe.resume(folder, values, options.cache_of(values))
-    from eblime.batch.folder import part_files, part_numbers, read_manifest
-
     location = Location.of(folder)
     settings = read_manifest(location)["settings"]
     done = sum(len(part_numbers(settings, part)) for part in part_files(location))

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from operator import not_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eblime._text import one_of
-from eblime.batch.inputs import Files, find_files
+from eblime.batch.inputs import Files, find_files, read_table
 from eblime.batch.location import Location
 from eblime.cli.assembly import NORMALISATIONS
 from eblime.cli.options import Values, used_by
@@ -34,10 +34,6 @@ from eblime.domains.text import read_text_file
 from eblime.models.conversion import ACTIVATIONS
 from eblime.models.likelihood import SCORES
 from eblime.models.signal import LAYOUTS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 LoadModel = Callable[[], Any]
 Size = tuple[int, int, int]  # height, width, channels
@@ -211,7 +207,7 @@ IMAGE = Command(
 def _tabular_items(argument: str, model: LoadModel, options: Values) -> list[Item]:
     """Rows of a table."""
     path = Path(argument)
-    table, background = read_table(path), read_table(_background(argument, options))
+    background, table = read_table(_background(argument, options)), read_table(path)
     for name in _listed(options["drop"]):
         if name not in table.columns and name not in background.columns:
             raise ValueError(f"--drop must name columns of the table; there is no {name!r}.")
@@ -241,28 +237,6 @@ def _tabular_explainer(model: Any, settings: Values, options: Values, argument: 
             f"{', '.join(map(repr, absent[:8]))}."
         )
     return TabularExplainer(model, table[names], **settings)
-
-
-def read_table(path: Path) -> pd.DataFrame:
-    """A pandas frame from a .csv, .tsv or .parquet file."""
-    from eblime._pandas import pd, read_csv
-
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no table {str(path)!r}.")
-
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".tsv", ".parquet"):
-        raise ValueError(f"Tables must be .csv, .tsv or .parquet files; got {str(path)!r}.")
-    try:
-        table = pd.read_parquet(path) if suffix == ".parquet" else read_csv(path, suffix)
-    except ValueError as error:
-        raise ValueError(f"{str(path)!r} cannot be read as a table: {error}") from error
-    if len(table.columns) == 1 and ";" in str(table.columns[0]):
-        raise ValueError(
-            f"{str(path)!r} must be separated by commas, or by tabs with the ending .tsv; its "
-            "first line has semicolons."
-        )
-    return table
 
 
 def parse_rows(text: str, count: int) -> list[int]:
