@@ -16,7 +16,7 @@ from scipy import ndimage
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
-from eblime._types import Columns, FloatArray
+from eblime._types import Columns, FloatArray, IntArray
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("auto", "mean", "blur")
@@ -403,6 +403,9 @@ class ArrayScene:
     hidden: np.ndarray  # everything hidden, same shape and dtype
     labels: Labels  # feature of each element, 0 .. p - 1
     channel_axis: int | None  # the first or the last, None without channels
+    spacing: Sequence[float] | None = None  # size of an element along each axis
+    unit: str = "mm"  # of the spacing
+    origin: Sequence[float] | None = None  # position of the first element; None is 0
 
     def batch(self, n: int) -> np.ndarray:
         """An empty batch of n arrays."""
@@ -429,32 +432,41 @@ class ArrayScene:
             edge_labels=owners[edge],
         )
 
-    def positions(
-        self,
-        axes: Sequence[str],
-        size: str,
-        spacing: Sequence[float] | None = None,
-        unit: tuple[str, str] = ("", ""),
-    ) -> Columns:
-        """Centre, bounding box and size of each feature in elements; with a spacing in units too.
+    def positions(self, axes: Sequence[str], counts: str, size: str) -> Columns:
+        """Centre, bounding box and number of elements of each feature, and the same in units.
 
-        `size` is what a column of sizes is called, `unit` the unit and that of sizes.
+        `axes`, `counts` and `size` are names of columns, as in "centre_z", "voxels" and "volume".
         """
+        starts, stops, steps, origin = self._bounds()
+        middles, n = centres(self.labels), np.bincount(self.labels.ravel())
+        columns = _by_axis({"centre": middles, "start": starts, "stop": stops}, axes)
+        columns[counts] = n.tolist()
+        if self.spacing is None:
+            return columns
+        found = {"centre": origin + steps * middles, "extent": steps * (stops - starts)}
+        columns |= _by_axis(found, [f"{axis}_{self.unit}" for axis in axes])
+        return columns | {f"{size}_{self.unit}{len(axes)}": (n * steps.prod()).tolist()}
+
+    def places(self, element: str) -> list[str]:
+        """Position and size of each feature in words: `centre (8, 24, 4), size 16 x 16 x 8 mm`."""
+        starts, stops, steps, origin = self._bounds()
+        middles, sides = origin + steps * (starts + stops - 1) / 2, steps * (stops - starts)
+        unit = element if self.spacing is None else self.unit
+        texts = [[f"{x:.4g}" for x in numbers] for numbers in (*middles.T, *sides.T)]
+        pairs = zip(texts[: len(middles.T)], texts[len(middles.T) :], strict=True)
+        return [f"centre ({', '.join(a)}), size {' x '.join(b)} {unit}" for a, b in pairs]
+
+    def _bounds(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """First and next element of each feature along each axis; the axes' steps and origins."""
         boxes = np.array([[(s.start, s.stop) for s in box] for box in boxes_of(self.labels)])
-        found = {"centre": centres(self.labels), "start": boxes[..., 0].T, "stop": boxes[..., 1].T}
-        counts = np.bincount(self.labels.ravel())
-        columns = {
-            f"{word}_{axis}": row
-            for word, rows in found.items()
-            for axis, row in zip(axes, rows, strict=True)
-        }
-        columns[size] = counts
-        if spacing is not None:
-            for k, (axis, step) in enumerate(zip(axes, spacing, strict=True)):
-                columns[f"centre_{axis}_{unit[0]}"] = found["centre"][k] * step
-                columns[f"extent_{axis}_{unit[0]}"] = (found["stop"] - found["start"])[k] * step
-            columns[unit[1]] = counts * np.prod(spacing)
-        return {name: row.tolist() for name, row in columns.items()}
+        axes = self.labels.ndim
+        steps, origin = self.spacing or [1.0] * axes, self.origin or [0.0] * axes
+        return boxes[..., 0].T, boxes[..., 1].T, np.c_[steps], np.c_[origin]
+
+
+def _by_axis(found: Mapping[str, np.ndarray], axes: Sequence[str]) -> Columns:
+    pairs = [(word, *pair) for word, rows in found.items() for pair in zip(axes, rows, strict=True)]
+    return {f"{word}_{axis}": row.tolist() for word, axis, row in pairs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -484,9 +496,25 @@ class Renderer:
                 np.bitwise_xor(array[:, block], self.hidden[:, block], out=array[:, block])
 
 
+def check_spacing(spacing: ArrayLike | None, axes: int) -> None:
+    """Refuse a spacing that is not None, a positive number, or one for each axis."""
+    steps = as_floats("spacing", 1 if spacing is None else spacing)
+    if steps.shape not in ((), (1,), (axes,)) or not ((steps > 0) & (steps < np.inf)).all():
+        raise ValueError(f"`spacing` must be {axes} numbers > 0, or one; got {spacing!r:.60}.")
+
+
+def per_axis(values: ArrayLike | None, axes: int) -> list[float] | None:
+    """A checked spacing or origin as one number per axis."""
+    return None if values is None else np.broadcast_to(np.array(values, float), axes).tolist()
+
+
 def field_checks(axes: int) -> dict[str, checks.Check]:
     """Checks of the fields of an `ArrayScene` with so many axes and perhaps one of channels."""
+    steps, places = checks.number(1e-300), checks.number()
     return {
+        "spacing": checks.optional(checks.list_of(steps, "axes", most=axes)),
+        "unit": checks.text(40),
+        "origin": checks.optional(checks.list_of(places, "axes", most=axes)),
         "shown": checks.array_of("buif", axes, axes + 1),
         "hidden": checks.array_of("buif", axes, axes + 1),
         "labels": checks.array_of("i", axes),

@@ -24,8 +24,7 @@ _PLACES = (
     ("left", "centre", "right"),
     ("lower left", "bottom", "lower right"),
 )
-_NAMES = {"centre_row": "centroid_row", "centre_column": "centroid_column"}  # as in scikit-image
-_NAMES |= {"start_row": "top", "start_column": "left", "stop_row": "bottom", "stop_column": "right"}
+_NAMES = {"start_row": "top", "start_column": "left", "stop_row": "bottom", "stop_column": "right"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -55,10 +54,13 @@ class ImageScene(arrays.ArrayScene):
     def details(self) -> Columns:
         """Centroid, bounding box and area of each superpixel, in pixels.
 
-        As in scikit-image, `bottom` and `right` are one beyond the last row and column.
+        As in scikit-image, `bottom` and `right` are one beyond the last row and column. With a
+        spacing also in its unit, as distances from the first pixel's centre.
         """
-        found = self.positions(("row", "column"), "area")
-        return {_NAMES.get(name, name): values for name, values in found.items()}
+        found = self.positions(("row", "column"), "area", "area").items()
+        return {
+            _NAMES.get(name, name).replace("centre", "centroid"): values for name, values in found
+        }
 
     def photo(self, longest: int | None = None) -> FloatArray:
         """The image for display: (H, W, 3) floats in [0, 1], rescaled if the range is larger.
@@ -117,10 +119,17 @@ SEGMENTER = arrays.Segmenter(
 
 
 def read_image(
-    image: object, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
+    image: object,
+    *,
+    segmentation: Segmentation,
+    hide: Hide,
+    channels: Channels = "auto",
+    spacing: float | Sequence[float] | None = None,
+    unit: str = "mm",
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
-    return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
+    cut = SEGMENTER.read(as_pixels(image), segmentation, hide, channels)
+    return ImageScene(**cut, spacing=arrays.per_axis(spacing, 2), unit=unit)
 
 
 def as_pixels(image: object) -> np.ndarray:
