@@ -93,9 +93,8 @@ def report(
     '<!DOCTYPE html>'
     """
     compared = explanations if isinstance(explanations, Comparison) else None
-    if compared is not None:
-        explanations = list(compared.explanations.values())
-    listed: list[Any] = list(explanations) if isinstance(explanations, Iterable) else [explanations]
+    given: Any = compared.explanations.values() if compared is not None else explanations
+    listed = list(given) if isinstance(given, Iterable) else [given]
     if not listed or not all(isinstance(entry, Explanation) for entry in listed):
         kinds = sorted({type(entry).__name__ for entry in listed})
         raise TypeError(
@@ -108,12 +107,8 @@ def report(
         "report.html.j2",
         heading=title if title is not None else usual,
         comparison=None if compared is None else _comparison(compared, k),
-        sections=[
-            {**_section(entry, number, k, truth), "name": None if compared is None else name}
-            for number, (name, entry) in enumerate(
-                zip(compared or range(len(listed)), listed, strict=True)
-            )
-        ],
+        sections=[_section(entry, k, truth) for entry in listed],
+        names=[None] * len(listed) if compared is None else compared.methods,
         k=min(k, max(entry.scene.n_features for entry in listed)),
         hiding=any(entry.answers.n_features <= _MOST_HIDDEN for entry in listed),
         levels=len(LEVELS),
@@ -160,23 +155,16 @@ def _comparison(compared: Comparison, k: int) -> Record:
         "head": head,
         "rows": rows,
         "notes": compared.notes(k),
-        "calls": compared.total_calls,
+        "of": compared,
     }
 
 
-def _section(
-    explanation: Explanation, number: int, k: int, truth: BoolArray | None = None
-) -> Record:
+def _section(explanation: Explanation, k: int, truth: BoolArray | None = None) -> Record:
     post, order = explanation.posterior, explanation.posterior.order()
     names = explanation.features
     data = page_data(explanation, min(k, post.n_features))
     return {
-        "number": number,
-        "label": explanation.label,
-        "prediction": explanation.prediction,
-        "classes": explanation.provenance.get("top_classes"),
-        "method": post.method,
-        "n_masks": post.n_masks,
+        "of": explanation,
         "fit": fit_sentence(explanation),
         "poor": is_poor_fit(explanation),
         "notes": notes(explanation),
@@ -188,7 +176,6 @@ def _section(
         "places": data.get("place", []),
         "left_out": max(0, len(order) - MOST),
         "settings": settings(explanation),
-        "estimand": explanation.estimand,
         "meaning": plain_estimand(explanation),
         "indices": data.get("indices", {}),
         "index": getattr(explanation.method, "index", None),

@@ -186,8 +186,7 @@ def signal_view(explanation: Explanation) -> Markup:
         picture=picture,
         high=high,
         step=high + (20 if several else 4),
-        colours=[sign_colour(share) for share in shares],
-        opacities=STRONGEST * np.abs(shares),
+        shares=shares,
         unsure=uncertain(explanation),
     )
 

@@ -167,11 +167,7 @@ def _tree(explanation: Explanation) -> dict[str, object]:
         "method": method if encoded else None,
         "summary": {  # what a printed table shows
             "name": post.method,
-            "estimand": post.estimand,
-            "mean": post.mean,
-            "r2": post.r2,
-            "r2_held_out": post.r2_held_out,
-            "intercept": post.intercept,
+            **{name: getattr(post, name) for name in _SUMMARY if name != "name"},
             **post.columns(_LEVEL),
         },
         "draws": _draws_to_store(explanation, encoded=encoded),
