@@ -560,7 +560,7 @@ def test_a_table_with_semicolons_is_refused(folder, capsys):
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 def test_a_table_with_two_columns_of_one_name_is_refused(folder, capsys, ending):
-    """pandas calls the second one `g.1`, so that the model would get other columns."""
+    """The second would be called `g.1` by pandas, so that the model would get other columns."""
     (folder / "shades.py").write_text("def green(rows):\n    return rows['g']\n")
     text = "r,g,g\n1,2,2\n3,4,4\n".replace(",", "," if ending == "csv" else "\t")
     (folder / f"three.{ending}").write_text(text, encoding="utf8")
