@@ -102,6 +102,7 @@ class TransformersModel:
 
     Examples
     --------
+    >>> from eblime.models.language import TransformersModel
     >>> TransformersModel.load("no/such/folder")
     Traceback (most recent call last):
         ...
@@ -309,12 +310,18 @@ class ServerModel:
     https or to this computer, and removed from all that the server returns, if it has at least 8
     characters. Redirects are not followed, and only https goes through a proxy.
 
+    A request that fails is sent again, three times by default; a wrong key or a prompt that is too
+    long is an error at once. A server that wants `max_completion_tokens`, or no `temperature`, says
+    so and gets it from then on. A reply has at most 8 MB. A prompt that is a list of messages needs
+    a server with chats.
+
     `model` is its name on the server, None the only one there; `key_name` the name of the
     environment variable with the key, and None sends no key; `options` are other fields of each
     request, such as {"seed": 1}, where None leaves a field out.
 
     Examples
     --------
+    >>> from eblime.models.language import ServerModel
     >>> ServerModel("http://localhost:8000/v1", model="qwen", temperature=0.7)
     ServerModel(url='http://localhost:8000/v1', model='qwen', temperature=0.7)
     """
