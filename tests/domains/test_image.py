@@ -450,7 +450,7 @@ def test_files_that_are_not_photos_are_refused(tmp_path):
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"not an image")
 
-    with pytest.raises(ValueError, match=r"broken.png' is not an image"):
+    with pytest.raises(ValueError, match=r"broken.png' cannot be read"):
         read_image(broken, segmentation="grid", hide=0)
     with pytest.raises(FileNotFoundError):
         read_image(tmp_path / "missing.png", segmentation="grid", hide=0)
@@ -471,9 +471,12 @@ def test_only_photo_formats_are_opened(tmp_path, monkeypatch):
     Image.fromarray(photo()).save(path, "EPS")
 
     for read in (open_photo, read_photo, as_pixels):
-        with pytest.raises(ValueError, match=r"photo.jpg' is not an image in a supported format"):
+        with pytest.raises(ValueError, match=r"photo.jpg' cannot be read: cannot identify"):
             read(path)
-    with path.open("rb") as file, pytest.raises(ValueError, match="supported format: BMP, GIF, J"):
+    with (
+        path.open("rb") as file,
+        pytest.raises(ValueError, match="Supported formats are BMP, GIF, J"),
+    ):
         open_photo(file)
     assert started == []
 

@@ -283,14 +283,19 @@ def slic(array: FloatArray, **params: object) -> Labels:
     grey and in three channels are converted. Other values stay between 0 and 1, and the compactness
     is scaled.
     """
-    from skimage import segmentation
-
     settings: Any = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
     array = three_channels(array) if array.ndim == 3 and array.shape[-1] == 1 else array
     if array.ndim > 3 or array.shape[-1] != 3:
         settings["compactness"] *= np.sqrt(array.shape[-1]) / 100
         settings.setdefault("convert2lab", False)
-    return np.asarray(segmentation.slic(array, start_label=0, channel_axis=-1, **settings))
+    return by_skimage("slic", array, start_label=0, channel_axis=-1, **settings)
+
+
+def by_skimage(name: str, array: np.ndarray, **settings: object) -> Labels:
+    """Labels by a function of `skimage.segmentation`."""
+    from skimage import segmentation
+
+    return np.asarray(getattr(segmentation, name)(array, **settings))
 
 
 def three_channels(image: np.ndarray) -> np.ndarray:
@@ -407,6 +412,11 @@ class ArrayScene:
     unit: str = "mm"  # of the spacing
     origin: Sequence[float] | None = None  # position of the first element; None is 0
 
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return int(self.labels.max()) + 1
+
     def batch(self, n: int) -> np.ndarray:
         """An empty batch of n arrays."""
         return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
@@ -439,22 +449,28 @@ class ArrayScene:
         """
         starts, stops, steps, origin = self._bounds()
         middles, n = centres(self.labels), np.bincount(self.labels.ravel())
-        columns = _by_axis({"centre": middles, "start": starts, "stop": stops}, axes)
-        columns[counts] = n.tolist()
-        if self.spacing is None:
-            return columns
-        found = {"centre": origin + steps * middles, "extent": steps * (stops - starts)}
-        columns |= _by_axis(found, [f"{axis}_{self.unit}" for axis in axes])
-        return columns | {f"{size}_{self.unit}{len(axes)}": (n * steps.prod()).tolist()}
+        found = {("centre", ""): middles, ("start", ""): starts, ("stop", ""): stops}
+        sizes = {counts: n}
+        if self.spacing is not None:
+            unit = f"_{self.unit}"
+            found |= {("centre", unit): origin + steps * middles}
+            found |= {("extent", unit): steps * (stops - starts)}
+            sizes[f"{size}{unit}{len(axes)}"] = n * steps.prod()
+        rows = {
+            f"{word}_{axis}{unit}": rows[k]
+            for (word, unit), rows in found.items()
+            for k, axis in enumerate(axes)
+        }
+        return {name: values.tolist() for name, values in (rows | sizes).items()}
 
     def places(self, element: str) -> list[str]:
         """Position and size of each feature in words: `centre (8, 24, 4), size 16 x 16 x 8 mm`."""
         starts, stops, steps, origin = self._bounds()
         middles, sides = origin + steps * (starts + stops - 1) / 2, steps * (stops - starts)
         unit = element if self.spacing is None else self.unit
-        texts = [[f"{x:.4g}" for x in numbers] for numbers in (*middles.T, *sides.T)]
-        pairs = zip(texts[: len(middles.T)], texts[len(middles.T) :], strict=True)
-        return [f"centre ({', '.join(a)}), size {' x '.join(b)} {unit}" for a, b in pairs]
+        texts = np.array([[f"{x:.4g}" for x in row] for row in (*middles, *sides)]).T.tolist()
+        n = len(steps)
+        return [f"centre ({', '.join(t[:n])}), size {' x '.join(t[n:])} {unit}" for t in texts]
 
     def _bounds(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
         """First and next element of each feature along each axis; the axes' steps and origins."""
@@ -462,11 +478,6 @@ class ArrayScene:
         axes = self.labels.ndim
         steps, origin = self.spacing or [1.0] * axes, self.origin or [0.0] * axes
         return boxes[..., 0].T, boxes[..., 1].T, np.c_[steps], np.c_[origin]
-
-
-def _by_axis(found: Mapping[str, np.ndarray], axes: Sequence[str]) -> Columns:
-    pairs = [(word, *pair) for word, rows in found.items() for pair in zip(axes, rows, strict=True)]
-    return {f"{word}_{axis}": row.tolist() for word, axis, row in pairs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -36,11 +36,6 @@ class ImageScene(arrays.ArrayScene):
     domain: ClassVar[str] = "image"
 
     @property
-    def n_features(self) -> int:
-        """Number of superpixels, p."""
-        return int(self.labels.max()) + 1
-
-    @property
     def features(self) -> list[str]:
         """Names of the superpixels, with the part of the image: `superpixel 0, upper left`."""
         step = -(-max(self.labels.shape) // 512)  # a place in words needs no finer look
@@ -80,19 +75,15 @@ class ImageScene(arrays.ArrayScene):
 
 def quickshift(image: FloatArray, **params: object) -> Labels:
     """Modes of colour and position, with lime's parameters; scikit-image's `quickshift`."""
-    from skimage import segmentation
-
-    settings: Any = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
-    return np.asarray(segmentation.quickshift(arrays.three_channels(image), **settings))
+    settings = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
+    return arrays.by_skimage("quickshift", arrays.three_channels(image), **settings)
 
 
 def felzenszwalb(image: FloatArray, **params: object) -> Labels:
     """Regions of similar colour; scikit-image's `felzenszwalb`."""
-    from skimage import segmentation
-
     smallest = max(1, image.shape[0] * image.shape[1] // 500)
-    settings: Any = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, **params}
-    return np.asarray(segmentation.felzenszwalb(image, channel_axis=-1, **settings))
+    settings = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, "channel_axis": -1, **params}
+    return arrays.by_skimage("felzenszwalb", image, **settings)
 
 
 def grid(image: np.ndarray, *, rows: int = 7, columns: int = 7) -> Labels:

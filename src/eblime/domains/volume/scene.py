@@ -27,11 +27,6 @@ class VolumeScene(arrays.ArrayScene):
 
     domain: ClassVar[str] = "volume"
 
-    @property
-    def n_features(self) -> int:
-        """Number of blocks or regions, p."""
-        return len(self.features)
-
     def details(self) -> Columns:
         """Centre, bounding box and number of voxels of each feature; with a spacing in its unit.
 
@@ -99,8 +94,8 @@ def read_volume(
     parts = SEGMENTER.read(numbers, segmentation, hide, channels)
     features = [f"region {j}" for j in range(int(parts["labels"].max()) + 1)]
     if how == "blocks":
-        places = np.ndindex(*block_counts(parts["labels"].shape, **params))
-        features = [f"block {place}" for place in places]
+        counts = block_counts(parts["labels"].shape, **params)
+        features = [f"block {place}" for place in np.ndindex(*counts)]
     return VolumeScene(
         **parts,
         features=features,
@@ -118,7 +113,7 @@ _FIELDS = {
 }
 _RULES = {
     **arrays.RULES,
-    "a name for each feature": lambda scene: int(scene.labels.max()) + 1 == scene.n_features,
+    "a name for each feature": lambda scene: len(scene.features) == scene.n_features,
     "three different names of axes": lambda scene: len(set(scene.axes)) == 3,
 }
 
