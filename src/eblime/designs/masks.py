@@ -127,7 +127,7 @@ def _all_by_size(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     return Proposal(masks=masks, sampling_weights=counts * 2**p / n_masks)
 
 
-# see docs/how-to/extend.md
+# see docs/reference/index.md
 sizes.all_masks = _all_by_size  # type: ignore[attr-defined]
 sizes.law = "each number of hidden features counting the same"  # type: ignore[attr-defined]
 
