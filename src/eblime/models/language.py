@@ -34,6 +34,7 @@ from eblime._repr import short_repr
 from eblime._text import printable
 from eblime._types import FloatArray
 from eblime.models.conversion import descends
+from eblime.models.likelihood import ROUNDING
 from eblime.models.torch import evaluation
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ _LONGEST_ERROR = 300  # characters of a server's message
 _LONGEST_REPLY = 8_000_000  # bytes
 _LONGEST_WAIT = 600.0  # seconds for a part of a reply; `Calls(timeout=)` limits the whole of it
 _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
-_ROUNDING = 1e-3  # of a log probability that is nearly 0
 _NOWHERE: deque[dict[str, int]] = deque(maxlen=0)
 USED = ContextVar("USED", default=_NOWHERE)  # what servers say of the tokens of each request
 
@@ -435,7 +435,7 @@ class ServerModel:
             raise self._error(wrong, retry_after=0, status=501)
         logs = [_find(entry, "logprob") for entry in entries[first:]]
         for log in logs:
-            if type(log) not in (int, float) or not -HUGE <= log <= _ROUNDING:
+            if type(log) not in (int, float) or not -HUGE <= log <= ROUNDING:
                 raise self._error(
                     f"must return log probabilities, finite numbers <= 0; it returned {log!r:.40}"
                 )
