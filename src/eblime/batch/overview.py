@@ -36,13 +36,16 @@ def overview(
     prob: float = 0.95,
     pages: int | None = None,
     progress: Progress = None,
+    decisions: Any = None,
+    words: Sequence[str] = (),
 ) -> str:
     """An HTML page about a run; also written to `path`, with links, if given.
 
     It lists 1,000 explanations, which the reader can sort and divide by a threshold; of a larger
     run, the 500 worst fits and the first 500 others. So many `pages` of those that are saved in the
     run, the worst fits first, are written to `pages/` next to `path`. None is all; of a run with
-    more than 1,000 inputs that are not pictures, such as rows, none.
+    more than 1,000 inputs that are not pictures, such as rows, none. It shows `decisions`,
+    a frame of `batch.truth`, and `words` about them.
     """
     check_progress(progress)
     entries, failures = _entries(run), list(run.failures().itertuples())
@@ -72,6 +75,8 @@ def overview(
         listed=listed,
         links=links,
         failures=failures,
+        decisions=None if decisions is None else decisions.drop(columns=["input", "target"]),
+        words=words,
         few=_FEW,
         most=_MOST,
     )

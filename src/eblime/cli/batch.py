@@ -42,9 +42,10 @@ AGAIN = (  # of `batch --resume`: what a manifest must not name alone
         for name in ("inputs", "labels", "background", "sources", "prompt")
     ),
 )
+_RULE = Option("rule", "JSON file that says which inputs are rejected.", type=Path)
 _POOL = Option("pool", "Fit all inputs again with a prior learnt from them (--keep).", type=bool)
 # these change no result of the run itself
-_EXECUTION = (*options.WORKERS, options.MAX_FAILURES, _POOL)
+_EXECUTION = (*options.WORKERS, options.MAX_FAILURES, _POOL, _RULE)
 _INPUTS = Option("inputs", "Where they are.", required=True)
 
 
@@ -253,8 +254,12 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     """Start or resume a run, and print a summary; failed inputs give their own exit code."""
     from eblime.batch.overview import overview
     from eblime.batch.run import explain_many
+    from eblime.batch.truth import read_rule
     from eblime.batch.workers import Workers
 
+    rule = values["rule"] and values["rule"].read_text(encoding="utf8")
+    if rule:  # refused before the model is asked
+        read_rule(rule)
     workers, about = Workers(**options.settings_of(options.WORKERS, values)), recipe.about
     try:
         run = explain_many(
@@ -277,6 +282,8 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         else:
             say("Interrupted before the run began. Repeat the command.")
         sys.exit(_INTERRUPTED)  # with a message of its own
+    if rule:
+        (run.location / "rule.json").write(rule.encode())
     failures = run.failures()
     failed = len(failures)
     say(f"{about['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
@@ -293,20 +300,41 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         sys.exit(_SOME_FAILED)
 
 
-def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
+def _report(
+    run: str,
+    html: Path | None,
+    pages: int | None,
+    open: bool,
+    truth: Path | None,
+    rule: Path | None,
+) -> None:
     """Make a page about a run, as `eblime batch` does at its end.
 
     The page has the importances over all inputs, a list of the inputs with links to their pages,
     and the failures.
 
+    With --rule, or the rule of the run, it says which inputs are rejected, and with --truth, a
+    table with the column `name`, which flaws were found. decisions.csv has both.
+
     Example: eblime report run/ --open
+
+    Example: eblime report run/ --truth known.csv --rule rule.json
     """
     from eblime.batch.overview import overview
     from eblime.batch.results import open_run
+    from eblime.batch.truth import USUAL, judge, summary
 
-    opened = open_run(run)
+    opened, found, lines = open_run(run), None, list[str]()
+    stored = opened.location / "rule.json"
+    kept = stored.kind() == "file"
+    if truth or rule or kept:
+        own = stored.read().decode() if kept else USUAL
+        found = judge(opened, rule.read_text(encoding="utf8") if rule else own, truth)
+        lines = [*summary(found)]
+        say("\n".join(lines))
+        (opened.location / "decisions.csv").write(found.to_csv(index=False).encode())
     page = html or opened.location / "report.html"
-    overview(opened, str(page), pages=pages, progress=None)
+    overview(opened, str(page), pages=pages, progress=None, decisions=found, words=lines)
     say(f"Wrote {page}.")
     if open:
         show_page(page)
@@ -322,6 +350,8 @@ REPORT = options.OptionCommand(
             "result",
             Option("html", "File of the page. Default: report.html in the run.", type=Path),
             Option("pages", _PAGES, type=int, minimum=0),
+            Option("truth", "Table of what is known of the inputs, by their name.", type=Path),
+            _RULE,
         ),
         options.OPEN,
     ],
