@@ -144,7 +144,7 @@ ALLOWED = {
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "measures"),
         *("methods", "protocols", "registry", "reporting", "results", "scores", "stopping"),
-        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
+        *("PIL", "numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {

@@ -60,9 +60,9 @@ def test_a_report_tells_hits_from_misses_and_false_calls(run, capsys):
     found = pd.read_csv("run/decisions.csv")
 
     assert (code, err) == (0, "")
-    assert "2 of 4 inputs are rejected." in out
+    assert '2 of 4 inputs are rejected. The rule: {"score": [0.5, null]}' in out
     assert "hit: 2, miss: 1, false call: 0, correct: 1" in out
-    assert "false-call rate 0.00" in out
+    assert "False-call rate: 0.00 (95 % interval 0.00 to 0.97)" in out
     assert "shows the flaw in 1 of 2 hits" in out
     assert found["outcome"].tolist() == ["hit", "hit", "miss", "correct"]
     assert found["located"].tolist()[:3] == [1, 0, 1]
@@ -81,10 +81,40 @@ def test_wrong_rules_and_tables_are_refused(run, capsys):
     run_command(capsys, *WORDS, *GRID)
     (run / "other.csv").write_text("name,flaw\nz.png,1\n")
     (run / "unnamed.csv").write_text("file,flaw\na.png,1\n")
+    (run / "words.csv").write_text("name,flaw\na.png,yes\n")
+    code, _, err = run_command(capsys, "report", "run", "--truth", "words.csv")
+    assert (code, "0 or 1 in its column `flaw`" in err) == (2, True)
     for file in ("other.csv", "unnamed.csv"):
         code, _, err = run_command(capsys, "report", "run", "--truth", file)
         assert code == 2
         assert f"{file} must have a column `name` with each file once, such as 'a.png'" in err
+
+
+def test_every_input_has_a_decision_and_its_flaw_is_scaled_as_its_photo(run, capsys):
+    """The table may know fewer inputs, and others; a box is in pixels of the file."""
+    for name in NAMES:
+        photo = Image.open(run / "parts" / name)
+        large = Image.new("RGB", (64, 32))
+        large.paste(photo, (32, 0))
+        large.save(run / "parts" / name)
+    words = (*WORDS, *GRID, "--size", 32, "--fit", "crop", "--rule", "rule.json")
+    Image.new("L", (64, 32), 255).save(run / "whole.png")
+    (run / "known.csv").write_text(
+        "name,flaw,mask,x0,y0,x1,y1,width,height\n"
+        "a.png,1,,32,0,36,8,64,32\nb.png,1,whole.png,,,,,,\nz.png,1,,,,,,,\n"
+    )
+    (run / "corner.py").write_text(
+        "def score(batch):\n    return batch[:, :8, 16:24].mean(axis=(1, 2, 3)) / 255\n"
+    )
+    code, out, err = run_command(capsys, *words)
+    assert (code, "The rule" in out) == (0, True), err
+    assert pd.read_csv("run/decisions.csv")["decision"].tolist() == ["reject"] * 2 + ["accept"] * 2
+    _, out, _ = run_command(capsys, "report", "run", "--truth", "known.csv")
+    found = pd.read_csv("run/decisions.csv", keep_default_na=False)
+
+    assert "known.csv: the run has no 'z.png'." in out
+    assert found["outcome"].tolist() == ["hit", "hit", "", ""]
+    assert found["located"].tolist() == ["1.0", "0.0", "", ""]
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "no", '{"score": 1}', '{"score": ["a", 1]}'])

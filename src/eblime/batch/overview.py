@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +17,8 @@ from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._table import decimals, format_number
 from eblime.batch.location import Location
 from eblime.batch.results import Run
+from eblime.batch.truth import PLACES, Decisions
+from eblime.measures import DetectionCurve
 from eblime.reporting.page import report
 from eblime.reporting.render import render_page
 from eblime.reporting.views import thumbnail
@@ -36,16 +40,15 @@ def overview(
     prob: float = 0.95,
     pages: int | None = None,
     progress: Progress = None,
-    decisions: Any = None,
-    words: Sequence[str] = (),
+    decisions: Decisions | None = None,
 ) -> str:
     """An HTML page about a run; also written to `path`, with links, if given.
 
     It lists 1,000 explanations, which the reader can sort and divide by a threshold; of a larger
     run, the 500 worst fits and the first 500 others. So many `pages` of those that are saved in the
     run, the worst fits first, are written to `pages/` next to `path`. None is all; of a run with
-    more than 1,000 inputs that are not pictures, such as rows, none. It shows `decisions`,
-    a frame of `batch.truth`, and `words` about them.
+    more than 1,000 inputs that are not pictures, such as rows, none. `decisions` are those of a
+    rule, which have a table of their own.
     """
     check_progress(progress)
     entries, failures = _entries(run), list(run.failures().itertuples())
@@ -75,14 +78,22 @@ def overview(
         listed=listed,
         links=links,
         failures=failures,
-        decisions=None if decisions is None else decisions.drop(columns=["input", "target"]),
-        words=words,
+        decisions=decisions,
+        curve=_picture(decisions.curve) if decisions and decisions.curve else "",
+        places=PLACES,
         few=_FEW,
         most=_MOST,
     )
     if path is not None:
         Location.of(path).write(page.encode())
     return page
+
+
+def _picture(curve: DetectionCurve) -> str:
+    """A curve of detection, as the data of a PNG."""
+    content, axes = io.BytesIO(), curve.plot()
+    axes.figure.figure.savefig(content, format="png", dpi=110)
+    return b64encode(content.getvalue()).decode()
 
 
 def _entries(run: Run) -> Any:

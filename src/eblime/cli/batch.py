@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eblime import registry
+from eblime._text import csv_text
 from eblime.batch.folder import part_files, part_numbers, read_manifest
 from eblime.batch.inputs import find_files
 from eblime.batch.location import Location
@@ -28,6 +29,7 @@ from eblime.cli.show import say, show_page
 from eblime.domains.record import Command, Domain, Item, Option
 
 if TYPE_CHECKING:
+    from eblime.batch.results import Run
     from eblime.engine.cache import AnswerCache
 
 _SOME_FAILED, _INTERRUPTED = 3, 130  # exit codes
@@ -252,14 +254,12 @@ BATCH = options.domain_group(
 
 def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> None:
     """Start or resume a run, and print a summary; failed inputs give their own exit code."""
-    from eblime.batch.overview import overview
     from eblime.batch.run import explain_many
     from eblime.batch.truth import read_rule
     from eblime.batch.workers import Workers
 
-    rule = values["rule"] and values["rule"].read_text(encoding="utf8")
-    if rule:  # refused before the model is asked
-        read_rule(rule)
+    if values["rule"]:  # refused before the model is asked
+        read_rule(values["rule"].read_text(encoding="utf8"))
     workers, about = Workers(**options.settings_of(options.WORKERS, values)), recipe.about
     try:
         run = explain_many(
@@ -282,8 +282,6 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         else:
             say("Interrupted before the run began. Repeat the command.")
         sys.exit(_INTERRUPTED)  # with a message of its own
-    if rule:
-        (run.location / "rule.json").write(rule.encode())
     failures = run.failures()
     failed = len(failures)
     say(f"{about['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
@@ -293,9 +291,7 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     if values["pool"]:
         run = run.pool()
     say(f"The run is in {run.location if values['pool'] else folder}.")
-    page = run.location / "report.html"
-    overview(run, str(page))
-    say(f"Look at {page}.")
+    say(f"Look at {_write_page(run, values['rule'])}.")
     if failed:
         sys.exit(_SOME_FAILED)
 
@@ -313,31 +309,44 @@ def _report(
     The page has the importances over all inputs, a list of the inputs with links to their pages,
     and the failures.
 
-    With --rule, or the rule of the run, it says which inputs are rejected, and with --truth, a
-    table with the column `name`, which flaws were found. decisions.csv has both.
+    With --rule, which is stored in the run, it says which inputs are rejected, and with --truth,
+    a table with the column `name`, which flaws were found. decisions.csv has both.
 
     Example: eblime report run/ --open
 
     Example: eblime report run/ --truth known.csv --rule rule.json
     """
-    from eblime.batch.overview import overview
     from eblime.batch.results import open_run
-    from eblime.batch.truth import USUAL, judge, summary
 
-    opened, found, lines = open_run(run), None, list[str]()
-    stored = opened.location / "rule.json"
-    kept = stored.kind() == "file"
-    if truth or rule or kept:
-        own = stored.read().decode() if kept else USUAL
-        found = judge(opened, rule.read_text(encoding="utf8") if rule else own, truth)
-        lines = [*summary(found)]
-        say("\n".join(lines))
-        (opened.location / "decisions.csv").write(found.to_csv(index=False).encode())
-    page = html or opened.location / "report.html"
-    overview(opened, str(page), pages=pages, progress=None, decisions=found, words=lines)
+    page = _write_page(open_run(run), rule, truth, html=html, pages=pages)
     say(f"Wrote {page}.")
     if open:
         show_page(page)
+
+
+def _write_page(
+    run: Run,
+    rule: Path | None,
+    truth: Path | None = None,
+    *,
+    html: Path | None = None,
+    pages: int | None = None,
+) -> Path | Location:
+    """The page of a run, with what its rule decides; a new rule is stored in the run."""
+    from eblime.batch.overview import overview
+    from eblime.batch.truth import USUAL, decide
+
+    stored, found = run.location / "rule.json", None
+    if rule:
+        stored.write(rule.read_bytes())
+    known = stored.kind() == "file"
+    if known or truth:
+        found = decide(run, stored.read().decode() if known else USUAL, truth)
+        say("\n".join(found.words))
+        (run.location / "decisions.csv").write(csv_text(found.table.iloc[:, 2:]).encode())
+    page = html or run.location / "report.html"
+    overview(run, str(page), pages=pages, decisions=found)
+    return page
 
 
 _PAGES = "How many saved explanations get a page. Default: all; of more than 1000 rows none."
