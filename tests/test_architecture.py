@@ -94,9 +94,10 @@ ALLOWED = {
         *("results", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "reporting": {
-        *("_checks", "_files", "_repr", "_text", "_types", "_version", "kernels", "plot"),
-        *("posterior", "protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
-        "scipy",
+        *("_checks", "_files", "_repr", "_table", "_text", "_types", "_version", "kernels"),
+        *("plot", "posterior", "protocols", "registry", "results", "scores"),
+        *("PIL", "jinja2", "markupsafe"),
+        *("numpy", "scipy"),
     },
     # replacements of other libraries
     "compat": {

@@ -28,16 +28,6 @@ _RAYS = 1000  # from the most likely line to the edge
 _DROP = special.chdtri(1, 0.1) / 2  # of the log-likelihood: 5 % beyond each of two ends
 
 
-class _Link(NamedTuple):
-    """From a + b x to the probability of a hit; P(-x) = 1 - P(x)."""
-
-    words: str  # for a + b x
-    cdf: Callable[[Any], Any]
-    quantile: Callable[[Any], Any]
-    log_cdf: Callable[[Any], Any]
-    slope: Callable[[Any], Any]  # of log_cdf
-
-
 class _Likelihood(NamedTuple):
     """Minus the log-likelihood of a + b x at n points, (..., n)."""
 
@@ -46,16 +36,9 @@ class _Likelihood(NamedTuple):
     weights: Callable[[FloatArray], Any]  # (n,) the expected curvature at each point
 
 
-def _mills(x: Any) -> Any:
-    return np.exp(-(x**2) / 2 - np.log(2 * np.pi) / 2 - special.log_ndtr(x))
-
-
-_LINKS = {
-    "logit": _Link(
-        "log odds", special.expit, special.logit, special.log_expit, lambda x: special.expit(-x)
-    ),
-    "probit": _Link("probit", special.ndtr, special.ndtri, special.log_ndtr, _mills),
-}
+# from a + b x, whose words these are, to the probability of a hit; P(-x) = 1 - P(x)
+_LINKS = {"logit": stats.logistic, "probit": stats.norm}
+_WORDS = {"logit": "log odds", "probit": "probit"}
 _SCALES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "log": (np.log, np.exp),
     "linear": (np.asarray, np.asarray),
@@ -127,7 +110,7 @@ class DetectionCurve:
         sign, size = "-" if self.b < 0 else "+", "log(size)" if self.scale == "log" else "size"
         lines = (
             f"{self.found.sum()} of {self.counts.sum()} flaws found, sizes {few} to {many}",
-            f"{_LINKS[self.link].words} of a hit = {self.a:.4g} {sign} {abs(self.b):.4g} {size}",
+            f"{_WORDS[self.link]} of a hit = {self.a:.4g} {sign} {abs(self.b):.4g} {size}",
             ", ".join(f"{k} = {v:.4g}" if v < np.inf else f"{k} unknown" for k, v in ends.items()),
         )
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
@@ -296,9 +279,9 @@ def _curve_of(
     """The most likely curve; `x` are the sizes of the model's points on its scale."""
     form, back = _LINKS[link], _SCALES[scale][1]
     (a, b), lines = _fit(x, model)
-    a50, a90 = (back((form.quantile(p) - a) / b) if b > 0 else np.nan for p in (0.5, 0.9))
+    a50, a90 = (back((form.ppf(p) - a) / b) if b > 0 else np.nan for p in (0.5, 0.9))
     rises = (lines[1] > 0).all()
-    bound = back(((form.quantile(0.9) - lines[0]) / lines[1]).max()) if rises else np.inf
+    bound = back(((form.ppf(0.9) - lines[0]) / lines[1]).max()) if rises else np.inf
     powers, odds = np.stack([x**2, np.ones_like(x), x]), a + b * x
     score, info = -(powers @ model.slope(odds)), (powers * model.weights(odds)) @ powers.T
     bend = float(special.chdtrc(1, score @ np.linalg.pinv(info, hermitian=True) @ score))
@@ -318,12 +301,16 @@ def _curve_of(
     )
 
 
-def _hit_miss(n: IntArray, k: IntArray, link: _Link) -> _Likelihood:
+def _hit_miss(n: IntArray, k: IntArray, link: Any) -> _Likelihood:
     """Of n flaws at each point k were found."""
+
+    def slope(odds: FloatArray) -> Any:  # of the logarithm of the probability
+        return np.exp(link.logpdf(odds) - link.logcdf(odds))
+
     return _Likelihood(
-        loss=lambda odds: -(k * link.log_cdf(odds) + (n - k) * link.log_cdf(-odds)).sum(axis=-1),
-        slope=lambda odds: (n - k) * link.slope(-odds) - k * link.slope(odds),
-        weights=lambda odds: n * link.slope(odds) * link.slope(-odds),
+        loss=lambda odds: -(k * link.logcdf(odds) + (n - k) * link.logcdf(-odds)).sum(axis=-1),
+        slope=lambda odds: (n - k) * slope(-odds) - k * slope(odds),
+        weights=lambda odds: n * slope(odds) * slope(-odds),
     )
 
 

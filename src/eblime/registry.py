@@ -96,6 +96,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "pages": {
         "page": "eblime.reporting.page:report",
         "notebook": "eblime.reporting.notebook:fragment",
+        "citations": "eblime.reporting.page:citations",
     },
     "runs": {"explain_many": "eblime.batch.run:explain_many"},
     "figures": {"pictures": "eblime.plot.poster:pictures"},

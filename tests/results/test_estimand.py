@@ -146,7 +146,8 @@ def test_any_record_has_a_sentence(value) -> None:
         eblime.TextExplainer(mood, n_masks=80).explain(TEXT),
         eblime.TabularExplainer(product, ROWS, n_masks=60).explain(ROWS[0]),
     ):
-        stored = {"design": value, "kernel": value, "input": value}
+        read = dict.fromkeys(("hide", "background", "link"), value)  # a file has a dictionary here
+        stored = {"design": value, "kernel": value, "input": read}
         found = dataclasses.replace(e, provenance=stored, source=SimpleNamespace()).estimand
 
         assert found.startswith("Importances are ")

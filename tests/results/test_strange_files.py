@@ -119,6 +119,7 @@ def changed(which=0, **fields):
         ({"provenance": {"seed": float("nan")}}, "finite"),
         ({"provenance": [[7, 1]]}, r"`Explanation.provenance`"),
         ({"provenance": {"input": "x"}}, r"`provenance.input` must be"),
+        ({"provenance": {"top_classes": [["cat", "much"]]}}, "each a name and a number"),
         ({"answers": {"masks": {"array": "array-0"}}}, "is not a whole"),
         ({"method": {"name": "EBLIME", "settings": {"a": -1}}}, "`a` must be finite and > 0"),
         ({"method": {"name": "EBLIME", "settings": {"b": {"name": "os"}}}}, "known class"),

@@ -259,7 +259,7 @@ def kendall(first: FloatArray, second: FloatArray, weights: FloatArray | None = 
     """
     if np.ptp(np.abs(first)) == 0 or np.ptp(np.abs(second)) == 0:
         return float("nan")
-    if weights is None:
+    if weights is None or (weights == 1).all():
         return float(stats.kendalltau(np.abs(first), np.abs(second)).statistic)
     a, b, sums = np.abs(first), np.abs(second), np.zeros(3)
     step = max(1, _BLOCK // len(a))

@@ -47,11 +47,6 @@ class Entry(NamedTuple):
         """Whether it asks the model itself, after the methods."""
         return hasattr(self.method, "explain")
 
-    @property
-    def needs_ends(self) -> int:
-        """How much a method needs the scores of both ends; smaller is more."""
-        return _ENDS.index(getattr(self.method, "ends", "unused"))
-
 
 def compare(
     model: Any,
@@ -166,8 +161,13 @@ def compare_with(
     """
     entries = parse_methods(methods)
     systems = [entry for entry in entries if entry.is_system]
-    groups = _groups([entry for entry in entries if not entry.is_system])
-    shared = [_explainer_of(explainer, group) for group in groups]  # refuses before any call
+    groups: dict[object, list[Entry]] = {}  # by design: each shares its masks
+    for entry in entries:
+        if not entry.is_system:
+            key = entry.design if isinstance(entry.design, str) else id(entry.design)
+            groups.setdefault(key, []).append(entry)
+    # refuses before any call
+    shared = [_explainer_of(explainer, group) for group in groups.values()]
     for other in systems:
         other.method.check(explainer, x)
     varied = {name: found for name, found in (choices or {}).items() if len(found) > 1}
@@ -188,7 +188,7 @@ def compare_with(
                     target = target_of(asked[0].target, explainer.labels)
         report(done)
     found: dict[str, Explanation] = {}
-    for each, first, group in zip(shared, asked, groups, strict=False):
+    for each, first, group in zip(shared, asked, groups.values(), strict=False):
         for entry in group:
             method = method_for(entry.method, each.loop.kernel)
             found[entry.label] = first if method is first.method else first.refit(method)
@@ -294,19 +294,13 @@ def _entry(spec: MethodSpec) -> Entry:
     return Entry("+".join(shown[: 1 if pair[1] is None else 2]), as_method(pair[0]), pair[1])
 
 
-def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Entries that share their masks, those first that need the scores of both ends."""
-    groups: dict[object, list[Entry]] = {}
-    for entry in entries:
-        key = entry.design if isinstance(entry.design, str) else id(entry.design)
-        groups.setdefault(key, []).append(entry)
-    ordered = [sorted(group, key=lambda entry: entry.needs_ends) for group in groups.values()]
-    return sorted(ordered, key=lambda group: group[0].needs_ends)
-
-
 def _explainer_of(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExplainer:
-    """The explainer that asks for a group: with its design, by the method that needs most."""
+    """The explainer that asks for a group: by the method that most needs the scores of both ends.
+
+    With the design of the group; balanced masks if each method would have masks of its own.
+    """
     made = [replace(explainer, **entry.settings) for entry in group]  # each must suit the design
-    if len({stable_repr(one.loop.design) for one in made}) > 1:  # each has masks of its own choice
-        return replace(made[0], design="orthogonal")
-    return made[0]
+    first = min(made, key=lambda one: _ENDS.index(getattr(one.loop.method, "ends", "unused")))
+    if len({stable_repr(one.loop.design) for one in made}) > 1:
+        return replace(first, design="orthogonal")
+    return first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -27,9 +28,11 @@ from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings
 from eblime.explainers.base import BaseExplainer, ExplainSettings, list_settings, spend
+from eblime.models.asynchronous import in_thread
 from eblime.models.language import USED, ServerModel, as_language_model
 from eblime.models.likelihood import AnswerScore
 from eblime.protocols import Kernel
+from eblime.results.citations import Citations, cite
 from eblime.results.explanation import Explanation
 from eblime.scores import Target
 
@@ -196,6 +199,40 @@ class PromptExplainer(BaseExplainer):
         tokens = {name: sum(reply.get(name, 0) for reply in used) for name in _TOKENS}
         more = {"tokens": tokens} if used else {}
         return {k: replace(e, provenance={**e.provenance, **more}) for k, e in found.items()}
+
+    @list_settings
+    def cite(
+        self,
+        x: Any = None,
+        rng: RNGLike = 0,
+        *,
+        answer: str | None = None,
+        prob: float = 0.95,
+        min_share: float = 0.05,
+        **settings: Unpack[ExplainSettings],
+    ) -> Citations:
+        """The answer to a question, each sentence with the sources that it rests on.
+
+        A sentence rests on a source if the interval of its importance is above zero. All come from
+        one set of model calls.
+
+        Parameters
+        ----------
+        x, rng, answer, n_masks, until, max_masks, max_seconds, calls, cache, progress
+            See `explain`; a stop rule must be reached for every sentence.
+        prob
+            Probability of the intervals.
+        min_share
+            Sources with a smaller share of the importances above zero are left out.
+        """
+        if not self._is_language:
+            raise ValueError("`cite` needs a language model, which scores each sentence.")
+        found = self.explain_targets(x, None, rng, answer=answer, **settings)
+        return cite([*found.values()], prob, min_share)
+
+    async def acite(self, *args: Any, **settings: Any) -> Citations:
+        """`cite` in a thread, so that other tasks of the event loop go on meanwhile."""
+        return await asyncio.wrap_future(in_thread(lambda: self.cite(*args, **settings)))
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings

@@ -99,7 +99,7 @@ def importance_map(
         style.sign_bar(drawn, post)
     else:  # the photo stays visible in grey
         values, title, ends, label = _numbers_of(post, of, top)
-        drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
+        drawing.show(drawn, drawing.photo.mean(axis=-1), cmap="gray", vmin=0, vmax=1)
         shown = np.ma.masked_invalid(values[drawing.labels])
         scale: object = style.diverging() if of in ("mean", "sign") else "viridis"
         field = drawing.show(drawn, shown, cmap=scale, vmin=ends[0], vmax=ends[1], alpha=0.72)
@@ -268,11 +268,6 @@ class Canvas:
         ratio = self.height / self.width
         width = min(4.1 / ratio**0.5, 9.0, 8.0 / ratio)
         return max(width + 1.1, 4.0), max(width * ratio + 0.5, 2.0)
-
-    @property
-    def grey(self) -> FloatArray:
-        """The photo in grey, (h, w)."""
-        return np.asarray(self.photo.mean(axis=-1))
 
     def extent(self, around: int = 0) -> tuple[float, float, float, float]:
         """The ends of the canvas in the image, with some pixels of the canvas around it."""

@@ -68,14 +68,6 @@ def _table(post: Posterior, names: Sequence[str], noun: str, **parts: object) ->
 
 
 def _comparison(comparison: Comparison) -> str:
-    first, choices = comparison[comparison.methods[0]], bool(comparison.settings)
-    return str(
-        render(
-            "comparison.html.j2",
-            label=first.label,
-            prediction=first.prediction,
-            table=comparison.sensitivity_cells() if choices else comparison.table_cells(_ROWS),
-            calls=comparison.total_calls,
-            notes=comparison.notes(),
-        )
-    )
+    choices = bool(comparison.settings)
+    table = comparison.sensitivity_cells() if choices else comparison.table_cells(_ROWS)
+    return str(render("comparison.html.j2", comparison=comparison, table=table))

@@ -14,6 +14,7 @@ from scipy.stats import norm
 from eblime._checks import check_count
 from eblime._files import write_whole
 from eblime._repr import name_of
+from eblime._table import format_chance
 from eblime._text import printable
 from eblime._types import BoolArray, FloatArray, IntArray, Record
 from eblime.kernels import ExponentialKernel, kernel_of, uniform
@@ -22,7 +23,8 @@ from eblime.plot.volumes import sections_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
-from eblime.reporting.views import MOST, input_view
+from eblime.reporting.views import MOST, as_lines, input_view
+from eblime.results.citations import Citations
 from eblime.results.comparison import Comparison
 from eblime.results.estimand import describe_estimand, plain_estimand
 from eblime.results.explanation import Explanation
@@ -38,7 +40,6 @@ from eblime.results.notes import (
 from eblime.results.prediction import known_answers, spread_of
 
 _SHOWN = 12  # rows before "Show all"
-_CLASSES = 10  # listed on a page
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 _MOST_SWITCHED = 64  # features of an explanation whose index the reader can switch
 _POINTS = 41  # points of a density
@@ -92,9 +93,8 @@ def report(
     '<!DOCTYPE html>'
     """
     compared = explanations if isinstance(explanations, Comparison) else None
-    if compared is not None:
-        explanations = list(compared.explanations.values())
-    listed: list[Any] = list(explanations) if isinstance(explanations, Iterable) else [explanations]
+    given: Any = compared.explanations.values() if compared is not None else explanations
+    listed = list(given) if isinstance(given, Iterable) else [given]
     if not listed or not all(isinstance(entry, Explanation) for entry in listed):
         kinds = sorted({type(entry).__name__ for entry in listed})
         raise TypeError(
@@ -107,12 +107,8 @@ def report(
         "report.html.j2",
         heading=title if title is not None else usual,
         comparison=None if compared is None else _comparison(compared, k),
-        sections=[
-            {**_section(entry, number, k, truth), "name": None if compared is None else name}
-            for number, (name, entry) in enumerate(
-                zip(compared or range(len(listed)), listed, strict=True)
-            )
-        ],
+        sections=[_section(entry, k, truth) for entry in listed],
+        names=[None] * len(listed) if compared is None else compared.methods,
         k=min(k, max(entry.scene.n_features for entry in listed)),
         hiding=any(entry.answers.n_features <= _MOST_HIDDEN for entry in listed),
         levels=len(LEVELS),
@@ -120,6 +116,28 @@ def report(
         shown=_SHOWN,
         top_k_note=_TOP_K_NOTE,
         pictures=any(entry.scene.domain in _PICTURES for entry in listed),
+    )
+    if path is not None:
+        write_whole(Path(path).resolve(), page.encode())
+    return page
+
+
+def citations(
+    cited: Citations, path: str | os.PathLike[str] | None = None, title: str | None = None
+) -> str:
+    """The page of an answer and the sources of its sentences."""
+    names, found = list(cited.sources), [one.explanation for one in cited.sentences]
+    page = render_page(
+        "citations.html.j2",
+        scripts=(),
+        heading=title or cited.scene.question or "The sources of an answer",
+        cited=cited,
+        others=[name for name in found[0].features if name not in names],
+        poor=[number for number, e in enumerate(found, start=1) if is_poor_fit(e)],
+        settings=settings(found[0]),
+        estimand=found[0].estimand,
+        chance=format_chance,
+        lines=as_lines,
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
@@ -137,52 +155,33 @@ def _comparison(compared: Comparison, k: int) -> Record:
         "head": head,
         "rows": rows,
         "notes": compared.notes(k),
-        "calls": compared.total_calls,
+        "of": compared,
     }
 
 
-def _section(
-    explanation: Explanation, number: int, k: int, truth: BoolArray | None = None
-) -> Record:
+def _section(explanation: Explanation, k: int, truth: BoolArray | None = None) -> Record:
     post, order = explanation.posterior, explanation.posterior.order()
     names = explanation.features
     data = page_data(explanation, min(k, post.n_features))
     return {
-        "number": number,
-        "label": explanation.label,
-        "prediction": explanation.prediction,
-        "classes": _top_classes(explanation),
-        "method": post.method,
-        "n_masks": post.n_masks,
+        "of": explanation,
         "fit": fit_sentence(explanation),
         "poor": is_poor_fit(explanation),
         "notes": notes(explanation),
         "view": input_view(explanation, truth),
         "truth": "" if truth is None else truth_share(explanation, truth, k),
-        "cautions": cautions(explanation),
+        "cautions": [*cautions(explanation)],
         "nothing": nothing_certain(explanation),
         "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
         "places": data.get("place", []),
         "left_out": max(0, len(order) - MOST),
         "settings": settings(explanation),
-        "estimand": explanation.estimand,
         "meaning": plain_estimand(explanation),
         "indices": data.get("indices", {}),
         "index": getattr(explanation.method, "index", None),
         "has_intervals": "low" in data,
         "data": data,
     }
-
-
-def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
-    stored = explanation.provenance.get("top_classes")
-    found = []
-    for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
-        if isinstance(entry, (list, tuple)) and len(entry) == 2:
-            label, chance = entry
-            if isinstance(chance, (int, float)) and abs(chance) < 1e300:
-                found.append((str(label), float(chance)))
-    return found
 
 
 def page_data(explanation: Explanation, k: int) -> Record:
@@ -223,9 +222,9 @@ def _what_if(explanation: Explanation) -> Record:
     unit = float(max(np.abs(away).max(), np.abs(post.mean).max())) or 1.0
     lower = (cov / unit / unit)[np.tril_indices(p)]
     numbers = np.concatenate([post.mean / unit, centre, lower, away / unit]).astype("<f4")
-    fixed, about = explanation.answers.fixed, explanation.provenance.get("input")
+    fixed, read = explanation.answers.fixed, explanation.provenance.get("input") or {}
     return {
-        "mean_colour": isinstance(about, Mapping) and about.get("hide") == "mean",
+        "mean_colour": read.get("hide") == "mean",
         "z": _short(-norm.ppf([(1 - level) / 2 for level in LEVELS]), 9),
         "intercept": post.intercept,
         "prediction": explanation.prediction,
@@ -355,12 +354,10 @@ def describe_kernel(record: object, n_features: int) -> str:
 def describe_settings(record: object) -> str:
     """The settings in a record, as phrases separated by commas; its name without settings."""
     settings = record.get("settings") if isinstance(record, Mapping) else None
-    if not isinstance(settings, Mapping):
-        return name_of(record)
-    return _phrases(settings) or "no settings"
+    return name_of(record) if settings is None else _phrases(settings) or "no settings"
 
 
-def _phrases(settings: object) -> str:
+def _phrases(settings: Any) -> str:
     """One phrase per setting that is not None; empty if these are no settings."""
     if not isinstance(settings, Mapping):
         return ""

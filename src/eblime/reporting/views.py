@@ -21,6 +21,7 @@ from eblime.plot.style import STRONGEST, sign_colour, signed_shares, uncertain
 from eblime.plot.volumes import PLANES, sections_of
 from eblime.reporting.render import render
 from eblime.results.explanation import Explanation
+from eblime.scores import resize
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -56,7 +57,7 @@ def image_view(explanation: Explanation, truth: BoolArray | None = None) -> Mark
     paths = dict.fromkeys(drawn, "")
     for name, mask in drawn.items():
         if mask is not None:
-            inside = _resize(mask.astype(int), layers["rows"], layers["columns"])
+            inside = resize(mask.astype(int), (layers["rows"], layers["columns"]))
             paths[name] = outlines(inside)[1] if inside.any() else ""
     return render("image_view.html.j2", layers=layers, **paths)
 
@@ -140,11 +141,11 @@ def _marked(explanation: Explanation) -> list[tuple[str, int | None]]:
     plain: list[str] = []
     for piece, owner in zip(scene.pieces, scene.owners, strict=True):
         if owner in shown and len(found) < 2 * _MARKS:
-            found += [(_lines("".join(plain)), None), (_lines(piece), int(owner))]
+            found += [(as_lines("".join(plain)), None), (as_lines(piece), int(owner))]
             plain.clear()
         else:
             plain.append(piece)
-    return [*found, (_lines("".join(plain)), None)]
+    return [*found, (as_lines("".join(plain)), None)]
 
 
 def prompt_view(explanation: Explanation) -> Markup:
@@ -154,10 +155,10 @@ def prompt_view(explanation: Explanation) -> Markup:
     parts = (scene.answer[:start], scene.answer[start:end], scene.answer[end:])
     return render(
         "prompt_view.html.j2",
-        question=_lines(scene.question),
-        answer=[_lines(part) for part in parts] if scene.answer else None,
+        question=as_lines(scene.question),
+        answer=[as_lines(part) for part in parts] if scene.answer else None,
         pieces=_marked(explanation),
-        names=[_lines(name.partition(" '")[0]) for name in explanation.features],
+        names=[as_lines(name.partition(" '")[0]) for name in explanation.features],
     )
 
 
@@ -185,8 +186,7 @@ def signal_view(explanation: Explanation) -> Markup:
         picture=picture,
         high=high,
         step=high + (20 if several else 4),
-        colours=[sign_colour(share) for share in shares],
-        opacities=STRONGEST * np.abs(shares),
+        shares=shares,
         unsure=uncertain(explanation),
     )
 
@@ -208,7 +208,7 @@ def thumbnail(explanation: Explanation) -> str:
     scene: Any = explanation.scene
     if scene.domain == "image":
         photo = scene.photo(2 * _THUMBNAIL)
-        labels = _resize(scene.labels, *photo.shape[:2])
+        labels = resize(scene.labels, photo.shape[:2])
     elif scene.domain == "volume":
         canvas = sections_of(explanation).projection(0, explanation.posterior.order())
         photo, labels = canvas.photo, canvas.labels
@@ -217,7 +217,7 @@ def thumbnail(explanation: Explanation) -> str:
     shown = tinted(photo, labels, signed_shares(explanation))
     mask = target_mask(explanation) if scene.domain == "image" else None
     if mask is not None:
-        inside = _resize(mask, *photo.shape[:2])
+        inside = resize(mask, photo.shape[:2])
         width = max(1, round(max(inside.shape) / 56))  # two pixels of a thumbnail
         shown[inside & ~ndimage.binary_erosion(inside, iterations=width)] = (0, 0.3, 1)  # blue
     return _data_uri(shown, _THUMBNAIL, quality=75)
@@ -228,7 +228,8 @@ def _outlines_of_photo(labels: IntArray, longest: int) -> tuple[IntArray, list[s
     height, width = labels.shape
     shrink = max(1.0, max(height, width) / longest)
     while True:
-        small = _resize(labels, round(height / shrink), round(width / shrink))
+        sizes = max(round(height / shrink), 1), max(round(width / shrink), 1)
+        small = resize(labels, sizes)
         borders = sum(np.count_nonzero(np.diff(small, axis=axis)) for axis in (0, 1))
         if borders <= longest**2 // 8 or min(small.shape) < 32:
             paths = outlines(small)
@@ -237,19 +238,12 @@ def _outlines_of_photo(labels: IntArray, longest: int) -> tuple[IntArray, list[s
         shrink *= 1.5
 
 
-def _lines(piece: str) -> Markup:
+def as_lines(piece: str) -> Markup:
     """A piece of text with its line breaks; tabs become spaces."""
     from markupsafe import Markup
 
     lines = piece.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     return Markup("\n").join(printable(line) for line in lines)
-
-
-def _resize(labels: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    height, width = labels.shape
-    down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)
-    across = ((np.arange(max(columns, 1)) + 0.5) * width / max(columns, 1)).astype(np.intp)
-    return np.asarray(labels[down][:, across])
 
 
 def _photo_uri(photo: FloatArray, longest: int) -> str:

@@ -57,7 +57,7 @@ class _Cells(NamedTuple):
     """
 
     owners: IntArray  # (2, K)
-    sizes: FloatArray | None  # (K,) pixels or characters; None for features
+    sizes: FloatArray  # (K,) pixels or characters; ones for features
     areas: list[FloatArray]  # of the features of both, (p,) each
 
 
@@ -123,7 +123,8 @@ class Comparison:
         It is "character" for texts with different tokens; None if the features differ and have no
         place in the input.
         """
-        return None if None in self._units else self._place or "feature"
+        cells = [self._cells(self.methods[0], name) for name in self.methods]
+        return None if None in cells else self._place or "feature"
 
     @property
     def model_calls(self) -> dict[str, int]:
@@ -192,12 +193,11 @@ class Comparison:
 
         check_count("top", top)
         check_level("prob", prob)
-        rows = []
-        for first, second in combinations(self.methods, 2):
-            tau, overlap, signs, changed = self._measures(first, second, top, prob)
-            rows.append((first, second, overlap, signs, tau, changed))
-        names = ["first", "second", "top_jaccard", "same_signs", "kendall", "changed"]
-        return pd.DataFrame(rows, columns=names)
+        pairs = combinations(self.methods, 2)
+        rows = [(*pair, *self._measures(*pair, top, prob)) for pair in pairs]
+        names = ["first", "second", "kendall", "top_jaccard", "same_signs", "changed"]
+        found = pd.DataFrame(rows, columns=names)
+        return found[[*names[:2], "top_jaccard", "same_signs", "kendall", "changed"]]
 
     def sensitivity(self, top: int = 5, prob: float = 0.95) -> pd.DataFrame:
         """How far the explanation depends on each choice, one row for each but the first.
@@ -234,30 +234,28 @@ class Comparison:
     def _cells(self, first: str, second: str) -> _Cells | None:
         """Where two explanations are compared; None if they cannot be."""
         scenes = self[first].scene, self[second].scene
-        if _unit(*scenes) is None:
-            return None
         if self._place is None:
-            p = scenes[0].n_features
-            return _Cells(np.tile(np.arange(p), (2, 1)), None, [np.ones(p)] * 2)
-        places = [found for found in map(_places, scenes) if found is not None]
-        if len(places) < 2:
+            features = np.arange(scenes[0].n_features)
+            rows = [features, features if _same_features(*scenes) else features[:0]]
+        else:
+            rows = [*map(_places, scenes)]
+        if not 0 < rows[0].size == rows[1].size:
             return None
-        owners, sizes = np.unique(np.stack(places), axis=1, return_counts=True)
+        owners, sizes = np.unique(rows, axis=1, return_counts=True)
         areas = [
             np.bincount(row[row >= 0], minlength=scene.n_features).astype(float)
-            for row, scene in zip(places, scenes, strict=True)
+            for row, scene in zip(rows, scenes, strict=True)
         ]
         return _Cells(owners, sizes.astype(float), areas)
 
     @property
-    def _units(self) -> set[str | None]:
-        """What each explanation could be compared with the first by."""
-        return {_unit(self._first.scene, e.scene) for e in self.explanations.values()}
-
-    @property
     def _place(self) -> str | None:
         """The unit of all comparisons, if some features differ and have a place in the input."""
-        return next(iter(self._units - {"feature", None}), None)
+        first, others = self._first.scene, [e.scene for e in self.explanations.values()]
+        places = [_places(scene) for scene in others if not _same_features(first, scene)]
+        size = _places(first).size
+        shared = any(0 < found.size == size for found in places)
+        return _UNITS.get(first.domain, "element") if shared else None
 
     def _measures(
         self, first: str, second: str, top: int, prob: float
@@ -289,8 +287,7 @@ class Comparison:
             return np.ones((1, 3))
         if cells is None or not post.has_spread:
             return np.empty((0, 3))
-        most = _SEEDS if cells.sizes is None else _MOST_PAIRS // len(cells.sizes) ** 2
-        n = max(40, min(_SEEDS, most))
+        n = max(40, min(_SEEDS, _MOST_PAIRS // len(cells.sizes) ** 2))
         rng, mean = np.random.default_rng(0), post.mean
         means = post.sample(n, rng) + post.sample(n, rng) - mean
         return np.array([_agreement(cells, mean, other, top) for other in means])
@@ -304,8 +301,7 @@ class Comparison:
             raise ValueError(
                 "The explanations must have the same features for one plot; use `pictures()`."
             )
-        draw = registry.find("charts", "comparison")
-        return draw(self.explanations, top=top, prob=prob, ax=ax)
+        return registry.find("charts", "comparison")(self.explanations, top=top, prob=prob, ax=ax)
 
     def pictures(self, top: int = 5) -> Figure:
         """The pictures of all explanations side by side, such as maps; a matplotlib figure."""
@@ -393,10 +389,10 @@ class Comparison:
         ]
         if most.matters is False:
             notes.append("No choice matters more than another seed would.")
-        if self._place is not None:
+        if (unit := self._place) is not None:
             notes.append(
-                f"The features differ, so all rows compare the importance per {self._place}, and "
-                f"the overlap of the top features is that of their {self._place}s."
+                f"The features differ, so all rows compare the importance per {unit}, and the "
+                f"overlap of the top features is that of their {unit}s."
             )
         if apart:
             named = ", ".join(map(_name, apart))
@@ -444,25 +440,19 @@ def _name(row: Effect) -> str:
     return printable(row.choice if plain else f"{row.setting}={row.choice}")
 
 
-def _places(scene: Any) -> IntArray | None:
-    """The feature of each pixel or character of an input, -1 for none; None if it has no places."""
+def _places(scene: Any) -> IntArray:
+    """The feature of each pixel or character of an input, -1 for none; empty without places."""
     if isinstance(getattr(scene, "labels", None), np.ndarray):
         return np.asarray(scene.labels.ravel())
-    if not hasattr(scene, "pieces"):
-        return None
-    return np.repeat(np.asarray(scene.owners, dtype=np.intp), [len(one) for one in scene.pieces])
+    lengths = [len(piece) for piece in getattr(scene, "pieces", ())]
+    return np.repeat(np.asarray(getattr(scene, "owners", ()), dtype=np.intp), lengths)
 
 
-def _unit(first: Scene, second: Scene) -> str | None:
+def _same_features(first: Scene, second: Scene) -> bool:
     ours, theirs = (getattr(scene, "labels", None) for scene in (first, second))
-    if ours is None and theirs is None and list(first.features) == list(second.features):
-        return "feature"
-    if ours is not None and theirs is not None and np.array_equal(ours, theirs):
-        return "feature"
-    one, other = _places(first), _places(second)
-    if one is None or other is None or len(one) != len(other):
-        return None
-    return _UNITS.get(first.domain, "element")
+    if ours is None or theirs is None:
+        return ours is theirs and list(first.features) == list(second.features)
+    return np.array_equal(ours, theirs)
 
 
 def _at(values: NDArray[np.generic], features: IntArray) -> FloatArray:
@@ -481,7 +471,7 @@ def _agreement(
     count = int(np.abs(area - cells.areas[0][ours].sum()).argmin()) + 1
     theirs = ranks(other) <= count
     a, b = (found > 0 for found in map(_at, (ours, theirs), cells.owners))
-    sizes = np.ones(len(a)) if cells.sizes is None else cells.sizes
+    sizes = cells.sizes
     same = np.sign(first) == np.sign(second)
     either = sizes[a | b].sum()
     return (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eblime import registry
 from eblime._repr import describe, name_of
@@ -52,8 +51,7 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
 
 def plain_estimand(explanation: Explanation) -> str:
     """What an importance is, without a formula."""
-    about: Any = explanation.provenance.get("input")
-    hide = about.get("hide") if isinstance(about, Mapping) else None
+    hide = (explanation.provenance.get("input") or {}).get("hide")
     domain, way = explanation.scene.domain, printable(name_of(hide))
     if domain == "tabular":
         what, how = "value", "replaced by those of the background"
@@ -80,8 +78,7 @@ def _masks(explanation: Explanation, *, even: bool = False) -> str:
 
 def _averaged(explanation: Explanation, *, drawn: bool) -> str:
     """What the score of a mask is a mean over; empty if a mask has one input."""
-    about: object = explanation.provenance.get("input")
-    found = about.get("background") if isinstance(about, Mapping) else None
+    found = (explanation.provenance.get("input") or {}).get("background")
     if isinstance(found, str):
         mean = f"the mean over {printable(found[:60])} of the background"
         mean = f"the log-odds of {mean}" if explanation.unit else mean

@@ -137,9 +137,8 @@ class Explanation:
     @property
     def unit(self) -> str:
         """The unit of the scores in words: "log-odds" with `link="logit"`, otherwise ""."""
-        about: Any = self.provenance.get("input")
-        logit = isinstance(about, Mapping) and about.get("link") == "logit"
-        return "log-odds" if logit else ""
+        read = self.provenance.get("input") or {}
+        return "log-odds" if read.get("link") == "logit" else ""
 
     @property
     def grounded(self) -> float | None:

@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
 JSON_SCHEMA = "eblime.explanation/1"
+_OF_EXPLANATION = ("target", "label", "prediction", "exhaustive", "estimand", "provenance")
+_OF_POSTERIOR = ("method", "n_masks", "r2", "r2_held_out", "ess", "intercept")
 _SHAPIQ = {"banzhaf": ("BV", "BII"), "shapley": ("SV", "SII")}  # shapiq's names, by order
 
 
 def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
-    """The explanation's numbers as JSON text that UTF-8 can hold; see docs/reference/index.md.
+    """The explanation's numbers as JSON text; see docs/reference/index.md.
 
-    Numbers that a point estimate does not have, and those that are not finite, are null.
+    Numbers that a point estimate does not have are null.
     """
     level, post = check_level("prob", prob), explanation.posterior
     columns: dict[str, Any] = {"mean": post.mean, **_columns(post, level, k)}
@@ -39,27 +41,22 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
     lam, tails = post.extras.get("lam"), [(1 - level) / 2, (1 + level) / 2]
     found = {
         "schema": JSON_SCHEMA,
-        "target": explanation.target,
-        "label": explanation.label,
-        "prediction": explanation.prediction,
         "prob": level,
         "k": k,
-        "method": post.method,
-        "n_masks": post.n_masks,
-        "exhaustive": explanation.exhaustive,
-        "r2": post.r2,
-        "r2_held_out": post.r2_held_out,
-        "ess": post.ess,
-        "intercept": post.intercept,
-        "estimand": explanation.estimand,
+        **{name: getattr(explanation, name) for name in _OF_EXPLANATION},
+        **{name: getattr(post, name) for name in _OF_POSTERIOR},
         **_question(explanation.scene, explanation.target),
         "lambda": lam and {"median": lam.median, "interval": lam.quantile(tails)},
         "features": [
             {"name": str(feature), **{name: values[j] for name, values in columns.items()}}
             for j, feature in enumerate(explanation.features)
         ],
-        "provenance": explanation.provenance,
     }
+    return as_json(found)
+
+
+def as_json(found: Record) -> str:
+    """A record as JSON text that UTF-8 can hold; numbers that are not finite are null."""
     text = json.dumps(without_nan(found), ensure_ascii=False, indent=1, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 

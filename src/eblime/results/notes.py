@@ -5,6 +5,7 @@ The page, the notebook and the terminal show the same sentences.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,19 +62,17 @@ def footer(explanation: Explanation) -> list[str]:
     return [*found, *(f"Note: {note}" for note in notes(explanation))]
 
 
-def cautions(explanation: Explanation) -> list[str]:
-    """Why a picture of the importances may mean nothing; empty for most."""
+def cautions(explanation: Explanation) -> Iterator[str]:
+    """Why a picture of the importances may mean nothing; nothing for most."""
     post = explanation.posterior
     if post.constant:
-        return ["the score never changed"]
-    found = []
-    if prediction_r2(post) < UNRELIABLE:
-        found.append(f"{post.fit_label(2, 'R²')}: do not rely on this picture")
+        yield "the score never changed"
+    elif prediction_r2(post) < UNRELIABLE:
+        yield f"{post.fit_label(2, 'R²')}: do not rely on this picture"
     if barely_moves(post):
         low, high = explanation.scores.min(), explanation.scores.max()
         digits = 2 + int(np.ceil(np.log10(max(abs(low), abs(high)) / (high - low))))
-        found.append(f"the scores barely move: {low:.{digits}g} to {high:.{digits}g}")
-    return found
+        yield f"the scores barely move: {low:.{digits}g} to {high:.{digits}g}"
 
 
 def nothing_certain(explanation: Explanation) -> str:
@@ -101,10 +100,15 @@ def is_poor_fit(explanation: Explanation) -> bool:
 
 def notes(explanation: Explanation) -> list[str]:
     """What a reader should know before relying on the numbers; a poor fit comes first."""
+    return [*_notes(explanation)]
+
+
+def _notes(explanation: Explanation) -> Iterator[str]:
     post = explanation.posterior
-    found = _source_notes(explanation) if explanation.scene.domain == "prompt" else []
+    if explanation.scene.domain == "prompt":
+        yield from _source_notes(explanation)
     if post.constant:
-        found.append(
+        yield (
             "The model returned the same score for every mask: no feature has an effect here, and "
             "R² has no meaning. If this is unexpected, check the inputs that the model receives."
         )
@@ -112,73 +116,70 @@ def notes(explanation: Explanation) -> list[str]:
         why = (
             "may be rounding errors of the model" if post.nearly_constant else "are below 1 % of it"
         )
-        found.append(
+        yield (
             f"The scores barely move: they differ by {np.ptp(explanation.scores):.1g} at most. The "
             f"importances {why}."
         )
     quadrature = by_quadrature(explanation)
     if not quadrature:
-        found += _fit_notes(explanation)
-        found += _mask_notes(explanation)
+        yield from _fit_notes(explanation)
+        yield from _mask_notes(explanation)
     elif not (explanation.exhaustive or post.constant or prediction_r2(post) >= _POOR):
-        found.append(
+        yield (
             "The score of a mask that was not asked is hard to predict here: the intervals allow "
             "for it and are wide. More masks or fewer features will narrow them."
         )
     p = explanation.answers.n_varying
     few = explanation.answers.n_masks < 2 * p
     if quadrature and few and post.has_spread and not (explanation.exhaustive or post.constant):
-        found.append(
+        yield (
             f"There are fewer than {2 * p} masks for {p} features: "
             'EBLIME has narrower intervals from so few. Use `refit("eblime")`, or ask more masks.'
         )
     if quadrature and not explanation.exhaustive and len(np.unique(explanation.scores)) == 2:
-        found.append(
+        yield (
             "The scores take two values only, and Quadrature expects gradual changes: its "
             'intervals may be too narrow. Use `refit("eblime")`, or explain a probability.'
         )
     factor = post.extras.get("widening")
     if factor is not None and factor.mean > _WIDE:
-        found.append(
+        yield (
             "The model was often far from what the masks before had let expect: the intervals are "
             f"{np.sqrt(factor.mean):.1f} times as wide for it. More masks will narrow them."
         )
     if explanation.exhaustive:
-        found.append(
+        yield (
             f"The model was asked about all {explanation.answers.n_masks} masks: the importances "
             "are exact."
         )
-    return found
 
 
-def _source_notes(explanation: Explanation) -> list[str]:
+def _source_notes(explanation: Explanation) -> Iterator[str]:
     """Notes about a prompt: all sources together, a cut answer, and sources that are copies."""
     scene: Any = explanation.scene
-    found = []
     if (gain := explanation.grounded) is not None:
         factor = f", a factor of exp({gain:.2g}) = {np.exp(min(gain, 700)):.2g}"
         whole, score = explanation.prediction, printable(scene.score)
-        found.append(
+        yield (
             f"The score{f', {score},' if score else ''} is {whole:.3g} with all sources and "
             f"{whole - gain:.3g} with none{factor if 'log' in score else ''}."
         )
     for group in scene.copies():
         named = ", ".join(printable(scene.features[j]) for j in group[:_NAMED])
         more = f" and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
-        found.append(
+        yield (
             f"The texts of {named}{more} are nearly equal: they share "
             f"{explanation.posterior.mean[group].sum():.3g} of importance, and each alone may look "
             'unimportant. `groups="similar"` explains them as one source.'
         )
-    return found
 
 
-def _fit_notes(explanation: Explanation) -> list[str]:
+def _fit_notes(explanation: Explanation) -> Iterator[str]:
     """Notes about R^2 and its cause: the method's prior, few masks, or the model."""
     post = explanation.posterior
     r2 = prediction_r2(post)
     if post.constant or r2 >= _FAIR:
-        return []
+        return
     if r2 < _NOTHING:
         words = (
             "The linear fit does not predict the model: for a mask that it has not seen, the mean "
@@ -209,24 +210,24 @@ def _fit_notes(explanation: Explanation) -> list[str]:
         reason = "Coarser or other features, or a narrower kernel, may describe the model better."
     else:
         reason = "The model does more here than add up its features."
-    return [f"{words} {reason}"]
+    yield f"{words} {reason}"
 
 
-def _mask_notes(explanation: Explanation) -> list[str]:
+def _mask_notes(explanation: Explanation) -> Iterator[str]:
     post = explanation.posterior
     if not post.has_spread:
-        return [f"{printable(post.method)} is a point estimate: it has no intervals."]
-    found: list[str] = []
+        yield f"{printable(post.method)} is a point estimate: it has no intervals."
+        return
     if explanation.exhaustive:
-        return found
+        return
     p = explanation.answers.n_varying
     if post.ess < _MASKS_PER_FEATURE * p:
-        found.append(
+        yield (
             f"Few masks for {p} features (effective sample size {post.ess:.0f}): the intervals of "
             "the most important ones may be too narrow. More masks will help."
         )
     if post.constant or explanation.answers.n_masks < _FEW:
-        return found
+        return
     counts = _masks_per_feature(explanation.answers, post.mean)
     fixed = explanation.answers.fixed
     few = np.flatnonzero((counts < _FEW) & (True if fixed is None else ~fixed))
@@ -239,11 +240,10 @@ def _mask_notes(explanation: Explanation) -> list[str]:
         advice = "More masks help"
         if getattr(explanation.method, "noise", None) == "equal":
             advice += '; so does EBLIME(noise="unequal") if a few masks have far larger residuals'
-        found.append(
+        yield (
             f"Few masks decide the importance of {listed}: the intervals may be too narrow. "
             f"{advice}."
         )
-    return found
 
 
 def _masks_per_feature(answers: Answers, mean: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from eblime._checks import as_floats, check_prob
 from eblime._types import FloatArray
+from eblime.results.notes import prediction_r2
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -54,17 +55,9 @@ def spread_of(explanation: Explanation) -> tuple[FloatArray, FloatArray, float]:
     centre = answers.weights @ answers.masks / answers.weights.sum()
     if not post.has_spread:
         return centre, np.zeros((len(centre), len(centre))), 0.0
-    return centre, post.cov, scatter_of(explanation) ** 2 * (1 + 1 / post.ess)
-
-
-def scatter_of(explanation: Explanation) -> float:
-    """The standard deviation of single scores about the fit, by the held-out R^2 where known."""
-    post, answers = explanation.posterior, explanation.answers
-    weights = answers.weights / answers.weights.sum()
-    variance = weights @ (answers.scores - weights @ answers.scores) ** 2
-    held = post.r2_held_out
-    r2 = post.r2 if held is None or not np.isfinite(held) else held
-    return float(np.sqrt(max(1 - r2, 0.0) * variance))
+    spread = np.cov(answers.scores, aweights=answers.weights, ddof=0)
+    scatter = max(1 - prediction_r2(post), 0.0) * float(spread)  # of single scores about the fit
+    return centre, post.cov, scatter * (1 + 1 / post.ess)
 
 
 def asked(explanation: Explanation, mask: ArrayLike) -> float | None:

@@ -158,21 +158,16 @@ def _tree(explanation: Explanation) -> dict[str, object]:
     small = masks.astype(np.uint8)
     if (small == masks).all():  # zeros and ones take one byte each
         answers["masks"] = small
-    state = json.dumps(explanation.generator, default=lambda part: part.tolist())
     return {
         "format": FORMAT,
         **{name: getattr(explanation, name) for name in _PLAIN},
-        "generator": json.loads(state),
+        "generator": explanation.generator if _is_repeatable(explanation) else None,
         "answers": answers,
         "scene": {"domain": scene.domain, "fields": _fields_of(scene)},
         "method": method if encoded else None,
         "summary": {  # what a printed table shows
             "name": post.method,
-            "estimand": post.estimand,
-            "mean": post.mean,
-            "r2": post.r2,
-            "r2_held_out": post.r2_held_out,
-            "intercept": post.intercept,
+            **{name: getattr(post, name) for name in _SUMMARY if name != "name"},
             **post.columns(_LEVEL),
         },
         "draws": _draws_to_store(explanation, encoded=encoded),
@@ -192,7 +187,10 @@ def _explanation(tree: Any) -> Explanation:
     if not quick:
         posterior = _stored_posterior(answers, summary, tree["draws"], exhaustive=exhaustive)
     else:
-        (posterior,) = fit_each(method, _generator_in(generator), [answers])
+        rng = np.random.default_rng(0)
+        if generator is not None:
+            rng.bit_generator.state = generator
+        (posterior,) = fit_each(method, rng, [answers])
         if not isinstance(posterior.held_out, float) and summary["r2_held_out"] is not None:
             known = HeldOut(compute=partial(float, summary["r2_held_out"]))
             posterior = dataclasses.replace(posterior, held_out=known)
@@ -276,9 +274,14 @@ _EXPLANATION = {
     "provenance": checks.plain(),
     "generator": checks.optional(checks.plain()),
 }
+_OUTPUT = checks.Check(
+    must="a name and a number",
+    holds=lambda v: isinstance(v, list) and [type(part) for part in v] == [str, float],
+)
 _PROVENANCE = {  # what is read from it; other entries are only shown
     "seconds": checks.optional(checks.number(low=0.0)),
     "input": checks.optional(checks.plain()),
+    "top_classes": checks.optional(checks.list_of(_OUTPUT, "outputs", most=10)),
 }
 _RULES = {
     "one number of features throughout": _one_size,
@@ -289,18 +292,14 @@ _RULES = {
 def _parse_array(data: bytes) -> NDArray[np.generic]:
     """An array in NumPy's own format, in native byte order; only plain numbers are accepted."""
     file = io.BytesIO(data)
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    shape, fortran, dtype = readers[np.lib.format.read_magic(file)](file)
+    np.lib.format.read_magic(file)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)  # `pack` writes in C order
     if dtype.kind not in "biuf" or dtype.itemsize > 8 or len(shape) > _MAX_AXES:
         raise ValueError(f"arrays must hold plain numbers; got dtype {dtype} and shape {shape}")
     if math.prod(shape) * dtype.itemsize != len(data) - file.tell():
         raise ValueError(f"an array of shape {shape} and dtype {dtype} has another size")
-    found = np.frombuffer(data, dtype, offset=file.tell())  # not a copy
-    found = found.reshape(shape, order="F" if fortran else "C")
-    return np.ascontiguousarray(found, dtype=dtype.newbyteorder("=")).reshape(shape)
+    found = np.frombuffer(data, dtype, offset=file.tell()).reshape(shape)  # not a copy
+    return found.astype(dtype.newbyteorder("="), copy=False)
 
 
 def _dump(tree: object, arrays: Arrays) -> str:
@@ -408,7 +407,7 @@ def _draws_to_store(explanation: Explanation, *, encoded: bool) -> np.ndarray | 
         return None
     law = post.law.drawn if isinstance(post.law, StoredLaw) else post.law
     ours = encoded and type(method).__module__.startswith("eblime.")
-    repeatable = explanation.generator is not None or not isinstance(law, DrawsLaw)
+    repeatable = _is_repeatable(explanation) or not isinstance(law, DrawsLaw)
     quick = is_quick(method, explanation.answers)
     if ours and repeatable and quick:
         return None
@@ -419,16 +418,10 @@ def _draws_to_store(explanation: Explanation, *, encoded: bool) -> np.ndarray | 
     return post.sample(n, rng=0).astype(np.float32)
 
 
-def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
-    """A generator in the given state; that of seed 0 if None."""
-    if state is None:
-        return np.random.default_rng(0)
-    kind = getattr(np.random, state["bit_generator"])
-    if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
-        raise ValueError(f"`generator` must be one of NumPy's; got {kind!r:.40}")
-    bits: Any = kind(0)
-    bits.state = state
-    return np.random.Generator(bits)
+def _is_repeatable(explanation: Explanation) -> bool:
+    """Whether the state of the generator is known, and one of the kind of `default_rng`."""
+    state = explanation.generator
+    return state is not None and state["bit_generator"] == "PCG64"
 
 
 def _stored_posterior(
