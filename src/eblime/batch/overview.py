@@ -18,7 +18,6 @@ from eblime._table import decimals, format_number
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.batch.truth import PLACES, Decisions
-from eblime.measures import DetectionCurve
 from eblime.reporting.page import report
 from eblime.reporting.render import render_page
 from eblime.reporting.views import thumbnail
@@ -89,7 +88,7 @@ def overview(
     return page
 
 
-def _picture(curve: DetectionCurve) -> str:
+def _picture(curve: Any) -> str:
     """A curve of detection, as the data of a PNG."""
     content, axes = io.BytesIO(), curve.plot()
     axes.figure.figure.savefig(content, format="png", dpi=110)
@@ -160,7 +159,7 @@ def _pages(
 ) -> dict[Any, tuple[str, str, str]]:
     """Write pages of saved explanations: links, thumbnails and cautions by (input, target)."""
     folder, links = path.parent, {}
-    kept = set(run.explanations.files())
+    kept = set((run.location / "explanations").files())
     saved = [entry for entry in listed if f"{entry.input}-{entry.target}.eblime" in kept][:pages]
     with progress_reporter(progress, len(saved), unit="page") as report_progress:
         for done, entry in enumerate(saved, start=1):

@@ -101,13 +101,6 @@ class Run:
         settings: run_folder.Settings = run_folder.read_manifest(self.location)["settings"]
         return settings
 
-    @property
-    def explanations(self) -> Location:
-        """The folder of the whole explanations, which those of a temporary run are written to."""
-        if self.temporary is not None:
-            self.temporary.write_waiting()
-        return self.location / "explanations"
-
     def scan(self) -> pyarrow.dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
 
@@ -172,7 +165,7 @@ class Run:
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
         """One whole explanation, if the run has saved it; `target=None` is the first output."""
-        kept = self.explanations.files()
+        kept = (self.location / "explanations").files()
         own = (name for name in kept if name.startswith(f"{number}-"))
         names = sorted(own, key=lambda name: (len(name), name))  # 7-2 before 7-10
         name = f"{number}-{target}.eblime" if target is not None else next(iter(names), "")

@@ -199,7 +199,6 @@ def explain_many(
             run=run,
             resumed=bool(done),
             until=rule,
-            waiting=temporary.waiting if temporary else None,
         )
         found = _finish(job, done, processes, max_failures, progress)
     found = replace(found, temporary=temporary)

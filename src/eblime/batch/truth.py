@@ -8,33 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from eblime import measures
 from eblime._types import BoolArray
 from eblime.batch.inputs import read_table
 from eblime.batch.results import Run
 from eblime.domains.image.photo import open_photo, read_photo
-from eblime.measures import (
-    DetectionCurve,
-    covered_share,
-    false_call_rate,
-    probability_of_detection,
-)
 
 USUAL = '{"score": [0.5, null]}'
 PLACES = ("mask", "x0", "y0", "x1", "y1", "width", "height")  # columns that say where a flaw is
 _RANGES = {"score": "prediction", "r2": "r2", "certainty": "prob_positive", "size": "area"}
-_OUTCOMES = {
-    (1, "reject"): "hit",
-    (1, "accept"): "miss",
-    (0, "reject"): "false call",
-    (0, "accept"): "correct",
-}
+_OUTCOMES = {(1, True): "hit", (1, False): "miss", (0, True): "false call", (0, False): "correct"}
 _TOP = 3  # superpixels that must cover half of a flaw
 
 
@@ -44,7 +33,7 @@ class Decisions:
 
     table: Any  # a frame with a row per input
     words: tuple[str, ...]
-    curve: DetectionCurve | None = None
+    curve: measures.DetectionCurve | None = None
 
 
 def read_rule(text: str) -> Mapping[str, tuple[float, float]]:
@@ -70,12 +59,13 @@ def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
     top = ["mean", "prob_positive", "area"]
     rows = run.frame(["input", "target", "name", "prediction", "r2", "r2_held_out", *top])
     rows["r2"] = rows["r2_held_out"].fillna(rows["r2"])
-    each = rows.sort_values("mean").groupby(["input", "target"], as_index=False).last()
+    each = rows.sort_values("mean").groupby(["input", "target"]).tail(1).sort_values("input")
     ranges = read_rule(rule).items()
     inside = [each[_RANGES[name]].astype(float).between(*ends) for name, ends in ranges]
     each["decision"] = np.where(np.all(inside, axis=0), "reject", "accept")
-    each = each.sort_values("decision").groupby("input", as_index=False).last()
-    table = each[["input", "target", "name"]].assign(score=each["prediction"], **each[["decision"]])
+    each = each.sort_values("decision", kind="stable").groupby("input").tail(1)
+    each = each.sort_values("input", ignore_index=True).rename(columns={"prediction": "score"})
+    table = each[["input", "target", "name", "score", "decision"]]
     n = int((table["decision"] == "reject").sum())
     words = [f"{n} of {len(table)} inputs are rejected. The rule: {' '.join(rule.split())}"]
     if truth is None:
@@ -89,8 +79,7 @@ def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
     lost = names[~names.isin(table["name"])].tolist()
     if lost:
         words.append(f"{truth.name}: the run has no {', '.join(map(repr, lost[:3]))}.")
-    known = known.assign(name=names)
-    table = table.merge(known, on="name", how="left", suffixes=("", " (known)"))
+    table = table.merge(known.assign(name=names), "left", "name", suffixes=("", " (known)"))
     if {"mask", "x0"} & {*table}:
         places: list[Any] = table.to_dict("records")
         table.insert(5, "located", [_located(run, row, truth.parent) for row in places])
@@ -98,19 +87,19 @@ def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
     if "flaw" in table:
         if not table["flaw"].dropna().isin([0, 1]).all():
             raise ValueError(f"{truth} must have 0 or 1 in its column `flaw`.")
-        pairs = zip(table["flaw"], table["decision"], strict=True)
+        pairs = zip(table["flaw"], table["decision"] == "reject", strict=True)
         table.insert(5, "outcome", [_OUTCOMES.get(pair, "") for pair in pairs])
         curve = _compare(table, words)
     return Decisions(table=table, words=tuple(words), curve=curve)
 
 
-def _compare(table: Any, words: list[str]) -> DetectionCurve | None:
+def _compare(table: Any, words: list[str]) -> measures.DetectionCurve | None:
     """Add what outcomes say, in sentences; returns the curve of detection if there is one."""
     counts = table["outcome"].value_counts()
     words.append(", ".join(f"{word}: {counts.get(word, 0)}" for word in _OUTCOMES.values()))
     flaws, calls = table[table["flaw"] == 1], table.loc[table["flaw"] == 0, "decision"] == "reject"
     if len(calls):
-        rate, low, high = false_call_rate(calls)
+        rate, low, high = measures.false_call_rate(calls)
         words.append(f"False-call rate: {rate:.2f} (95 % interval {low:.2f} to {high:.2f})")
     if "located" in flaws:
         shown = flaws.loc[flaws["outcome"] == "hit", "located"].dropna()
@@ -119,7 +108,7 @@ def _compare(table: Any, words: list[str]) -> DetectionCurve | None:
         return None
     flaws = flaws.dropna(subset="size")
     try:
-        curve = probability_of_detection(flaws["size"], flaws["outcome"] == "hit")
+        curve = measures.probability_of_detection(flaws["size"], flaws["outcome"] == "hit")
     except ValueError as error:
         words.append(f"No curve of detection. {error}")
         return None
@@ -129,13 +118,14 @@ def _compare(table: Any, words: list[str]) -> DetectionCurve | None:
 
 def _located(run: Run, row: Mapping[Any, Any], folder: Path) -> float:
     """Whether the top superpixels cover half of a flaw, 0 or 1; NaN where that is not known."""
-    with suppress(FileNotFoundError):  # the explanation was not saved
+    try:
         explanation = run.explanation(row["input"], row["target"])
-        fit = (run.settings["about"] or {}).get("fit", "stretch")
-        region = _region(row, folder, explanation.segments.shape, fit)
-        if region.any():
-            return float(covered_share(explanation, region, top=_TOP) >= 0.5)
-    return np.nan
+    except FileNotFoundError:  # it was not saved
+        return np.nan
+    fit = (run.settings["about"] or {}).get("fit", "stretch")
+    region = _region(row, folder, explanation.segments.shape, fit)
+    share = measures.covered_share(explanation, region, top=_TOP) if region.any() else np.nan
+    return share if np.isnan(share) else float(share >= 0.5)
 
 
 def _region(row: Mapping[Any, Any], folder: Path, shape: tuple[int, ...], fit: str) -> BoolArray:
@@ -145,9 +135,8 @@ def _region(row: Mapping[Any, Any], folder: Path, shape: tuple[int, ...], fit: s
     if isinstance(row.get("mask"), str):
         inside = np.asarray(open_photo(folder / row["mask"]).convert("L")) > 0
     else:
-        sides = (row.get(name, np.nan) for name in PLACES[1:])
-        x0, y0, x1, y1, width, height = sides
-        own = (shape[0], shape[1]) if np.isnan([width, height]).any() else (int(height), int(width))
+        x0, y0, x1, y1, width, height = (row.get(name, np.nan) for name in PLACES[1:])
+        own = shape if np.isnan([width, height]).any() else (int(height), int(width))
         y, x = np.ogrid[: own[0], : own[1]]
         inside = (x0 <= x) & (x < x1) & (y0 <= y) & (y < y1)
     image = Image.fromarray(255 * inside.astype(np.uint8))

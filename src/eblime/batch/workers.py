@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -99,7 +99,7 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
         count = workers.count if workers.count != "auto" else _worker_count(job, len(parts))
         if not parts or (count == 1 and workers.timeout is None):
             return Worker.start(job).do_parts(parts)
-        sent = _pack(replace(job, waiting=None), pickle.dumps)
+        sent = _pack(job, pickle.dumps)
         start = partial(_Process, sent, max(1, available_cores() // count))
     lanes = [_Lane(job, start, workers.timeout) for _ in range(max(1, min(count, len(parts))))]
     return _do_in_lanes(lanes, parts)

@@ -291,19 +291,12 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     if values["pool"]:
         run = run.pool()
     say(f"The run is in {run.location if values['pool'] else folder}.")
-    say(f"Look at {_write_page(run, values['rule'])}.")
+    say(f"Look at {_write_page(run, rule=values['rule'])}.")
     if failed:
         sys.exit(_SOME_FAILED)
 
 
-def _report(
-    run: str,
-    html: Path | None,
-    pages: int | None,
-    open: bool,
-    truth: Path | None,
-    rule: Path | None,
-) -> None:
+def _report(run: str, open: bool, **values: Any) -> None:
     """Make a page about a run, as `eblime batch` does at its end.
 
     The page has the importances over all inputs, a list of the inputs with links to their pages,
@@ -318,19 +311,14 @@ def _report(
     """
     from eblime.batch.results import open_run
 
-    page = _write_page(open_run(run), rule, truth, html=html, pages=pages)
+    page = _write_page(open_run(run), **values)
     say(f"Wrote {page}.")
     if open:
         show_page(page)
 
 
 def _write_page(
-    run: Run,
-    rule: Path | None,
-    truth: Path | None = None,
-    *,
-    html: Path | None = None,
-    pages: int | None = None,
+    run: Run, *, rule: Path | None, truth: Any = None, html: Any = None, pages: int | None = None
 ) -> Path | Location:
     """The page of a run, with what its rule decides; a new rule is stored in the run."""
     from eblime.batch.overview import overview
