@@ -4,17 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow test-lowest coverage fuzz audit check format bench bench-compare studies results docs dist clean
+.PHONY: demo test test-full test-lowest coverage fuzz audit check format bench bench-compare studies results docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/eblime demo --open
 
-# `test` leaves out the tests marked slow: kills, waits, Ray, a browser, many repetitions.
-test: $(VENV)/.test
+# `test` needs neither torch nor Ray: tests that do are skipped. It leaves out the tests marked slow:
+# kills, waits, Ray, a browser, many repetitions. `test-full` runs every test.
+test: $(VENV)/.light
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m 'not slow'
 
-test-slow: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m slow
+test-full: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto
 
 # Measures which lines the tests run, and fails below the floor in pyproject.toml.
 coverage: $(VENV)/.test

@@ -1,11 +1,20 @@
 """What holds for tests and for the examples in docstrings."""
 
+import importlib.util
+
 import pytest
 
 from eblime import core, domains, registry
 
 collect_ignore = ["studies/league_shapiq.py"]  # runs with a Python that has shapiq 1.8
-NEEDED = {"eblime.results.export.to_shap": "shap"}  # packages that examples need, by name
+if importlib.util.find_spec("torch") is None:
+    collect_ignore += [
+        f"studies/{name}.py" for name in ("speed/image", "speed/image_gpu", "train_ultrasonic")
+    ]
+NEEDED = {  # packages that examples need, by name
+    "eblime.models.torch.TorchModel": "torch",
+    "eblime.results.export.to_shap": "shap",
+}
 EARLY = (core, domains)  # pytest would import their modules a second time
 
 

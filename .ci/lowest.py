@@ -23,7 +23,7 @@ def lowest(project: dict[str, object]) -> list[str]:
     extras = project["optional-dependencies"]
     listed = list(project["dependencies"])
     for name, requirements in extras.items():
-        listed += [] if name in SKIPPED else requirements
+        listed += [] if name in SKIPPED else [r for r in requirements if "eblime[" not in r]
     pins, floors = {}, {}
     for requirement in listed:
         name = re.match(r"[\w.-]+", requirement)[0].lower()

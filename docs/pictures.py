@@ -535,6 +535,9 @@ def signal() -> None:
         explainer = eblime.SignalExplainer(knocks, cut, rate=500, channels=["x", "y"])
         explainer.explain(pump).plot("signal", ax=ax)
     save(figure, "signal", colours=256)
+    tiles = ("tiles", {"windows": 10, "bands": 4})
+    explainer = eblime.SignalExplainer(knocks, tiles, rate=500, n_masks=512)
+    save(explainer.explain(pump).plot("signal").figure, "signal-tiles", colours=256)
 
 
 def signal_peers() -> None:

@@ -33,6 +33,7 @@ STUDIES = {
             "overall",
             "pool",
             "prompts",
+            "prompts-levels",
             "prompts-live",
             "quadrature",
             "row-background",

@@ -113,14 +113,16 @@ def test_a_version_is_published_after_its_tests():
 
 
 def test_every_extra_for_users_is_tested():
-    """The extra [test] has its packages, or the job that measures coverage installs it as well."""
+    """By the extras [light] and [test], or by the job that measures coverage."""
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 or later reads TOML")
     extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
     commands = " ".join(step.get("run", "") for step in workflow("test")["coverage"]["steps"])
-    installed = [extras[name] for name in ["test", *re.findall(r"\.venv/\.(\w+)", commands)]]
+    installed = [
+        extras[name] for name in ["light", "test", *re.findall(r"\.venv/\.(\w+)", commands)]
+    ]
     names = {package_name(line) for lines in installed for line in lines}
 
-    for extra in set(extras) - {"docs", "fuzz", "lint", "nuts", "release", "studies"}:
+    for extra in set(extras) - {"docs", "fuzz", "lint", "nuts", "release", "studies", "test"}:
         assert {package_name(line) for line in extras[extra]} <= names, extra
 
 
@@ -164,7 +166,7 @@ def test_the_source_archive_has_what_the_tests_read():
 def test_the_checks_run_the_slow_tests():
     """`make test` leaves them out; what a change must pass does not."""
     assert "-m 'not slow'" in text_of("Makefile")
-    assert re.search(r"^make test\nmake test-slow$", text_of(".ci/run"), re.M)
+    assert re.search(r"^make test\nmake test-full$", text_of(".ci/run"), re.M)
 
 
 @pytest.mark.parametrize("name", ["nightly", "publish", "test"])

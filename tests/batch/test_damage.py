@@ -227,6 +227,7 @@ def test_a_manifest_may_claim_any_number_of_inputs(run):
         eblime.open_run(run)
 
 
+@pytest.mark.slow
 def test_a_small_part_that_unpacks_to_too_much_is_refused(run, monkeypatch):
     """By the number of its rows, before one is read."""
     part = part_file(run, 1)
@@ -240,6 +241,7 @@ def test_a_small_part_that_unpacks_to_too_much_is_refused(run, monkeypatch):
         read_table(Location.of(run), run_id(run), name)
 
 
+@pytest.mark.slow
 def test_a_large_value_in_many_rows_is_refused(run):
     """It is stored once, but takes memory in every row."""
     part = part_file(run, 1)
@@ -289,6 +291,7 @@ def wrong_manifests(manifest):
             yield {**manifest, "settings": {**settings, name: value}}
 
 
+@pytest.mark.slow
 def test_an_invalid_manifest_gives_a_clear_error(run, explainer):
     """A ValueError with the file or the setting, for every kind of mistake."""
     path = run / "manifest.json"

@@ -62,6 +62,7 @@ def test_its_explanations_say_so(run):
     assert_array_equal(found.refit("eblime").posterior.mean, alone.posterior.mean)
 
 
+@pytest.mark.slow
 def test_workers_and_repeats_change_no_number(run, tmp_path):
     """Two workers, and a second call, give the same numbers to the last bit."""
     two = explain(tmp_path / "two", workers=2, pool=True)

@@ -50,6 +50,7 @@ def test_a_run_without_a_folder_leaves_nothing():
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_the_folder_is_removed_when_python_ends():
     """Also if the run is still there."""
     code = (

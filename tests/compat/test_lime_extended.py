@@ -150,6 +150,7 @@ def test_a_result_of_the_program_has_no_posterior_and_no_page():
 
 def test_weights_that_the_program_changed_are_those_of_the_figure():
     """It does not show the posterior of the weights before, and a page is refused."""
+    pytest.importorskip("IPython")
     from eblime.compat.lime.lime_text import LimeTextExplainer
 
     pyplot = pytest.importorskip("matplotlib.pyplot")

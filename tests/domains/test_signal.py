@@ -79,6 +79,69 @@ def test_bands_of_short_signals_add_up(rng, n):
     assert_allclose(split_bands(signal, bands).sum(axis=0), signal, atol=1e-12)
 
 
+def test_rendering_of_tiles_equals_its_definition(rng):
+    """A hidden tile takes away the share of its window in its band; all shown is the signal."""
+    signal, settings = rng.normal(size=(2, 120)), {"windows": 4, "edges": [0.1, 0.2]}
+    scene = read_signal(signal, segmentation=("tiles", settings), hide="zero")
+    masks = rng.integers(0, 2, (6, 12)).astype(float)
+    time = read_signal(signal, segmentation=("windows", {"n": 4}), hide="zero", fade=scene.fade)
+    bands = split_bands(signal, scene.bands)
+    ones = replace(time, signal=np.ones((2, 120)))
+
+    assert scene.fade == 10
+    for mask, found in zip(masks, scene.inputs(masks), strict=True):
+        gone = (1 - mask).reshape(4, 3).T
+        lost = sum(slow_render(ones, gone[b]) * bands[b] for b in range(3))
+        assert_allclose(found, signal - lost, atol=1e-12)
+    assert_array_equal(scene.inputs(np.ones((1, 12)))[0], signal)
+    assert_allclose(scene.inputs(np.zeros((1, 12))), 0, atol=1e-12)
+
+
+def test_names_and_places_of_tiles(rng):
+    """The bands of a window follow each other; tiles of one window are bands."""
+    signal = rng.normal(size=1000)
+    cut = ("tiles", {"windows": 5, "bands": 2})
+    scene = read_signal(signal, segmentation=cut, hide="mean", rate=1000)
+    one = read_signal(signal, segmentation=("tiles", {"windows": 1, "bands": 3}), hide="mean")
+    bands = read_signal(signal, segmentation=("bands", {"n": 3}), hide="mean")
+    details, masks = scene.details(), rng.integers(0, 2, (4, 3)).astype(float)
+
+    assert scene.features[:2] == ["0.00-0.20 s, 0-250 Hz", "0.00-0.20 s, 250-500 Hz"]
+    assert [column[3] for column in details.values()] == [0.2, 0.4, "0", 250, 500]
+    assert scene.labels is None
+    assert one.features == bands.features
+    assert_array_equal(one.inputs(masks), bands.inputs(masks))
+
+
+def chirp(t, centre, frequency):
+    """A pulse of 30 samples in which the frequency rises, as a complex number."""
+    u = t - centre
+    return np.exp(-0.5 * (u / 30) ** 2 + 2j * np.pi * (frequency * u + u**2 / 4000))
+
+
+@pytest.mark.slow
+def test_a_planted_chirp_is_found():
+    """Among noise and three chirps at its time or frequency, the top tile touches it: 100 draws."""
+    t, found = np.arange(2000), 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        centre, frequency = rng.uniform(150, 1850), rng.uniform(0.06, 0.44)
+        later = (centre + rng.uniform(600, 1400)) % 2000
+        higher = 0.06 + (frequency - 0.06 + rng.uniform(0.1, 0.28)) % 0.38
+        places = [(a, b) for a in (centre, later) for b in (frequency, higher)]
+        signal = rng.normal(size=2000) + sum(2 * chirp(t, *place).real for place in places)
+        pattern = chirp(t, centre, frequency)
+        size = np.abs(pattern @ pattern.real)
+        model = lambda batch: 1 / (1 + np.exp(6 - 6 * np.abs(batch @ pattern) / size))  # noqa: B023, E731
+        e = eblime.SignalExplainer(model, "tiles", n_masks=100).explain(signal, rng=seed)
+        best, places = int(np.argmax(e.posterior.mean)), e.details()
+        start, end, _, low, high = (column[best] for column in places.values())
+        in_time = start < centre + 30 and centre - 30 < end
+        found += in_time and low < frequency + 0.02 and frequency - 0.02 < high
+
+    assert found >= 95
+
+
 def test_a_planted_window_has_its_importance(rng):
     """A model that is linear in what the windows show has known importances."""
     signal, weights = rng.normal(size=400), rng.normal(size=400)
@@ -334,8 +397,10 @@ def test_damaged_scenes_are_refused(rng):
 
     good = read_signal(rng.normal(size=20), segmentation="windows", hide="zero")
     for changes in (
-        {"labels": None},
-        {"labels": good.labels + 1},
+        {"parts": None},
+        {"parts": good.parts + 1},
+        {"bands": np.array([[0.0, 0.1], [0.2, 0.5]])},
+        {"bands": np.array([[0.0, 0.1, 0.5]])},
         {"times": np.zeros(20)},
         {"hidden": good.hidden[:, :, 1:]},
         {"flat": 1},

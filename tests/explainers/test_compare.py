@@ -245,6 +245,7 @@ def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
         ([r"tokens=\w{1,9}"], [r"\w{1,9}"]),  # a comma of the expression
     ],
 )
+@pytest.mark.slow
 def test_choices_on_the_command_line_are_a_list(choices, named, tmp_path, monkeypatch):
     """A comma separates choices, as it does methods, unless it may be part of a value."""
     (tmp_path / "mood_choices.py").write_text(

@@ -894,3 +894,108 @@ def test_citations_that_cannot_be_made_are_refused(parrot, settings, given, mess
     explainer = eblime.PromptExplainer(**{"model": parrot, "sources": NOTES} | settings)
     with pytest.raises(ValueError, match=message):
         explainer.cite("When?", answer=ANSWER, **given)
+
+
+# --- documents and chunks -------------------------------------------------------------------------
+
+
+def shelf(documents=30, chunks=6):
+    """Documents of chunks, one of which has the year."""
+    found = {
+        f"book {k}": [f"Page {i} of book {k} is about cats." for i in range(chunks)]
+        for k in range(documents)
+    }
+    found["book 7"][4] = "The tower opened in 1889."
+    return found
+
+
+def year_score(prompts):
+    """The year counts, and a long prompt a little."""
+    return [("1889" in prompt) - len(prompt) / 1e5 for prompt in prompts]
+
+
+def test_the_chunk_is_found_in_its_document_within_the_calls():
+    """Documents that count are opened, and the others stay as they are."""
+    asked = []
+    score = lambda prompts: asked.extend(prompts) or year_score(prompts)  # noqa: E731
+    explainer = eblime.PromptExplainer(score, shelf(), levels=2)
+    calls = eblime.Calls(max_calls=100)
+    e = explainer.explain("When?", n_masks=100, calls=calls)
+    opened = e.provenance["opened"]
+
+    assert e.features[top(e)] == "book 7, chunk 5 'The tower opened in 1889.'"
+    assert e.posterior.interval()[top(e), 0] > 0
+    assert e.provenance["model_calls"] == len(asked) <= 100
+    assert "book 7" in opened
+    assert len(opened) == 4  # 24 chunks, half of the masks of one level
+    assert len(e.features) == 30 - 4 + 4 * 6
+    assert [name for name in e.features if "chunk" not in name] == [
+        f"book {k}" for k in range(30) if f"book {k}" not in opened
+    ]
+    assert len(e.masks) <= 50  # the second half alone
+    assert e.provenance["input"]["levels"] == 2
+    assert f"chose the documents to open: {', '.join(opened)}." in " ".join(str(e).split())
+
+
+def test_the_fit_does_not_know_the_masks_that_chose():
+    """It is that of the opened sources in an explainer of their own, with other masks."""
+    explainer = eblime.PromptExplainer(year_score, shelf(), levels=2, n_masks=128)
+    e = explainer.explain("When?")
+    names, texts = e.features, e.details()["text"]
+    flat = eblime.PromptExplainer(year_score, dict(zip(names, texts, strict=True)))
+    alone = eblime.fit(e.masks[e.weights > 0], e.scores[e.weights > 0])
+
+    assert e.scene.text == flat.explain("When?", n_masks=80).scene.text
+    assert_allclose(e.posterior.mean, alone.mean, atol=0.05)
+    assert_allclose(e.scores, year_score(e.scene.inputs(e.masks)))
+    assert (e.weights > 0).sum() == 64
+
+
+def test_documents_are_cut_and_short_ones_stay(tmp_path):
+    """Texts, files and documents of other packages; the answer is written once."""
+    texts = {"a": "Cats.\n\nIt opened in 1889.\n\nDogs.", "b": "One paragraph."}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf8")
+    parrot = Parrot()
+    for sources, first in ((texts, "a"), (tmp_path, "a.txt"), (list(texts.values()), "source 1")):
+        e = eblime.PromptExplainer(parrot, sources, levels=2).explain("When?", "1889")
+        assert e.features[:3] == [
+            f"{first}, chunk 1 'Cats.'",
+            f"{first}, chunk 2 'It opened in 1889.'",
+            f"{first}, chunk 3 'Dogs.'",
+        ]
+        assert len(e.features) == 4
+        assert top(e) == 1
+    assert len(parrot.generated) == 3
+
+
+def test_citations_name_chunks(parrot):
+    """Documents that count for any sentence are opened."""
+    cited = eblime.PromptExplainer(parrot, {"a": NOTES[:4], "b": NOTES[4:]}, levels=2).cite("When?")
+
+    assert cited.sentences[0].sources[0].source == "a, chunk 1 'The tower opened in 1889.'"
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"levels": 3}, ValueError, "`levels` must be >= 1 and <= 2"),
+        ({"sources": ["a", "b"]}, ValueError, "must have a document of several chunks"),
+        ({"sources": {"a": ["x", " "]}}, ValueError, "source 2 is ' '"),
+        ({"sources": {"a": 3}}, TypeError, "`sources` must be a list of texts"),
+        ({"levels": 1}, TypeError, "source 1 is"),
+    ],
+)
+def test_levels_that_cannot_be_are_refused(settings, error, message):
+    """Before anything is asked."""
+    given = {"model": year_score, "sources": shelf(), "levels": 2} | settings
+    with pytest.raises(error, match=message):
+        eblime.PromptExplainer(**given)
+
+
+def test_runs_have_one_level():
+    """Their inputs share calls, and the second level follows from the first."""
+    explainer = eblime.PromptExplainer(year_score, shelf(), levels=2)
+    (error,) = explainer.explain_many(["When?"], progress=False).failures()["error"]
+
+    assert "`levels` must be 1" in error

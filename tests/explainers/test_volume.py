@@ -98,6 +98,7 @@ def test_a_run_reads_a_folder_of_volumes(tmp_path, rng):
     assert run.failures().empty
 
 
+@pytest.mark.slow
 def test_the_command_line_explains_files_and_folders(tmp_path, monkeypatch, capsys, volume):
     """One file, a folder, a run; errors name the option."""
     (tmp_path / "flaws.py").write_text(inspect.getsource(corner))

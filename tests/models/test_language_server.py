@@ -537,6 +537,7 @@ def leak_in_log_probability(handler):
     ],
 )
 @pytest.mark.filterwarnings("ignore")  # failed inputs
+@pytest.mark.slow
 def test_a_key_that_a_server_returns_is_in_no_output(
     serve, monkeypatch, capsys, caplog, tmp_path, leak
 ):

@@ -15,7 +15,8 @@ from eblime.plot.style import AGAINST, FAVOUR, STRONGEST, signed_shares, tick_sh
 
 def explain(signal, model, **fields):
     """An explanation of a signal (C, T) whose features are given."""
-    blank = {"labels": None, "bands": None, "times": None, "unit": "", "start": "", "fade": 0}
+    parts = np.zeros(signal.shape, dtype=np.intp)
+    blank = {"parts": parts, "bands": None, "times": None, "unit": "", "start": "", "fade": 0}
     names = [f"channel {c}" for c in range(len(signal))]
     fields = {"channels": names, "hidden": np.zeros((1, *signal.shape))} | fields
     scene = SignalScene(signal=signal, **blank | fields)
@@ -35,7 +36,7 @@ def windows(channels=1, width=10):
         return up.mean(axis=1) - 0.5 * down.mean(axis=1) + 0.05 * noise.normal(size=len(batch))
 
     times = np.arange(n) / 10
-    return explain(np.ones((channels, n)), model, labels=labels, times=times, unit="s")
+    return explain(np.ones((channels, n)), model, parts=labels, times=times, unit="s")
 
 
 def filled(ax):
@@ -95,7 +96,7 @@ def test_long_signals_keep_their_extremes():
     signal = np.zeros((1, 100_000))
     signal[0, 54_321] = 1.0
     labels = np.arange(100_000)[None] // 25_000
-    e = explain(signal, lambda batch: batch.max(axis=(1, 2)), labels=labels)
+    e = explain(signal, lambda batch: batch.max(axis=(1, 2)), parts=labels)
     lane = picture_of(e).lanes[0]
     low, high = lane.ends
 
@@ -121,6 +122,22 @@ def test_bands_are_rows_of_the_spectrogram():
     assert ax.get_ylabel() == "frequency (Hz)"
     assert shades.mean(axis=1).argmax() * 4 // len(shades) == 2
     assert max(filled(ax), key=lambda box: box[3])[1] == pytest.approx(0.5)
+
+
+def test_tiles_are_cells_of_the_spectrogram():
+    """The box of a tile is its window by its band; the loud one is green."""
+    t = np.arange(2000) / 1000
+    bands = np.array([[0, 100], [100, 300], [300, 500]])
+    parts = np.arange(2000)[None] // 500
+    burst = np.sin(2 * np.pi * 200 * t) * (parts == 2)
+    power = lambda batch: (batch**2).mean(axis=(1, 2))  # noqa: E731
+    e = explain(burst, power, parts=parts, bands=bands, times=t, unit="s")
+    best = max(filled(eblime.plot.signal_map(e)), key=lambda box: box[3])
+    boxes = picture_of(e).lanes[0].boxes
+
+    assert best[:2] == pytest.approx((1, 1 / 3))
+    assert len(boxes) == 12
+    assert boxes[7][1:] == pytest.approx((0.5, 1 / 3, 0.25, 1 / 3))
 
 
 def test_another_domain_is_refused():

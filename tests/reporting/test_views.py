@@ -143,7 +143,7 @@ def signal(channels=2, **fields):
     """A signal in four windows per channel; names that look like HTML."""
     labels = np.arange(channels)[:, None] * 4 + np.arange(40) // 10
     names = [f"<i>{c}</i>" for c in range(channels)]
-    blank = {"labels": labels, "bands": None, "times": None, "unit": "", "start": "", "fade": 0}
+    blank = {"parts": labels, "bands": None, "times": None, "unit": "", "start": "", "fade": 0}
     values = np.sin(np.arange(40.0)) * np.ones((channels, 1))
     blank |= {"signal": values, "hidden": np.zeros((1, channels, 40)), "channels": names}
     scene = SignalScene(**blank | fields)
@@ -176,7 +176,7 @@ def test_view_of_a_signal_has_a_box_per_window():
 def test_view_of_bands_is_a_spectrogram():
     """One box per band over a picture."""
     bands = np.array([[0, 0.1], [0.1, 0.25], [0.25, 0.5]])
-    view = str(signal_view(signal(1, labels=None, bands=bands)))
+    view = str(signal_view(signal(1, parts=np.zeros((1, 40), dtype=np.intp), bands=bands)))
 
     assert view.count("data-feature=") == 3
     assert '<image href="data:image/' in view

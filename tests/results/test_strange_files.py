@@ -369,6 +369,7 @@ BOARD = np.indices((700, 700)).sum(axis=0)
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_page_of_a_small_file_needs_little_time_and_memory(content):
     """Whatever there is much of: features, words, borders between features, voxels."""
     assert shown_at_little_cost(content(), use) is not None

@@ -56,6 +56,7 @@ def test_real_tables_have_both_means_and_their_gap(monkeypatch):
 
 def test_times_have_a_line_for_each_package(monkeypatch):
     """Ours is compared with each; volumes are measured in another process."""
+    pytest.importorskip("torch")
     monkeypatch.setattr(signals, "find_spec", lambda name: None)
     monkeypatch.setattr(signals, "SAMPLES", 200)
     table = signals.signal_times(1)

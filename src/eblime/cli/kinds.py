@@ -426,7 +426,7 @@ SIGNAL = Command(
     defaults={"top": 5},
     options=[
         *cut_options(
-            "windows, changes, channels, cells or bands; with parameters windows:n=40.",
+            "windows, changes, channels, cells, bands or tiles; with parameters windows:n=40.",
             "What a hidden part shows: bridge, mean, zero, noise, or a number.",
             segmentation="windows",
             hide="bridge",

@@ -21,7 +21,7 @@ from eblime._types import Columns, FloatArray
 Channels = Literal["auto", "first", "last"]
 HIDES = ("auto", "mean", "blur")
 _BLOCK = 1 << 16  # words that are rendered at once
-_COUNTS = {"n", "rows", "columns", "width"}  # parameters that are whole numbers
+_COUNTS = {"n", "rows", "columns", "width", "windows", "bands"}  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], ArrayLike]
 Labels = NDArray[np.intp]
 Segmentation = str | tuple[str, Mapping[str, object]] | np.ndarray | Callable[..., object]

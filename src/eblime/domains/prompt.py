@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise, zip_longest
 from pathlib import Path
@@ -236,6 +236,36 @@ def read_sources(
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise ValueError(f"`sources` must have different names; {twice[0]!r:.60} is there twice.")
     return names, texts, separator
+
+
+def read_documents(sources: object, segmentation: str) -> dict[str, Sequence[str]]:
+    """The chunks of each document, which is a list of them, or a text that is cut into them."""
+    if not isinstance(sources, Mapping):
+        names, texts, _ = read_sources(sources, segmentation=segmentation)
+        sources = {name.partition(" '")[0]: each for name, each in zip(names, texts, strict=True)}
+    found = {}
+    for name, document in sources.items():
+        if isinstance(document, str) and document.strip():
+            spans = find_spans(document, _CUTS[segmentation])
+            document = [document[a:b].strip() for a, b in spans]
+        found[str(name)] = read_sources(document)[1]
+    if all(len(chunks) == 1 for chunks in found.values()):
+        raise ValueError("`sources` must have a document of several chunks for levels=2.")
+    return found
+
+
+def open_documents(
+    documents: Mapping[str, Sequence[str]], opened: Container[str], separator: str
+) -> dict[str, str]:
+    """The sources of a prompt: the chunks of some documents, and the others as a whole."""
+    found = {}
+    for name, chunks in documents.items():
+        if name in opened and len(chunks) > 1:
+            for number, chunk in enumerate(chunks, start=1):
+                found[f"{name}, chunk {number} '{_brief(chunk)}'"] = chunk
+        else:
+            found[name] = separator.join(chunks)
+    return found
 
 
 def _text_of(source: Any) -> Any:

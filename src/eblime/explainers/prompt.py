@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from math import isnan
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from eblime._checks import check_choice, check_count
+import numpy as np
+
+from eblime._checks import as_generator, check_choice, check_count
 from eblime._types import RNGLike
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.prompt import (
     PromptScene,
     as_chat,
+    open_documents,
     open_sources,
     place_sources,
+    read_documents,
     read_prompt,
     read_sources,
     tool_results,
@@ -84,6 +89,10 @@ class PromptExplainer(BaseExplainer):
         mean, and each of them a call.
     groups
         "similar" leaves out sources with nearly the same text together, as one feature.
+    levels
+        2 takes `sources` as documents, each a list of chunks or a text that `segmentation` cuts.
+        Half of the masks choose the documents that count most; these are opened, and the other half
+        explains their chunks and all other documents.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
@@ -113,22 +122,27 @@ class PromptExplainer(BaseExplainer):
     system: str | None = None
     samples: int = 1
     groups: Literal["similar"] | None = None
+    levels: Literal[1, 2] = 1
     n_masks: int | Literal["auto"] = 64
     kernel: str | Kernel | None = "uniform"
 
     domain = "prompt"
-    about = ("prompt", "segmentation", "score", "system", "samples", "groups")
+    about = ("prompt", "segmentation", "score", "system", "samples", "groups", "levels")
     max_masks = 2_000  # prompts cost time or money
 
     def __post_init__(self) -> None:
         check_count("samples", self.samples)
         check_choice("groups", self.groups or "similar", ("similar",))
+        check_count("levels", self.levels, maximum=2)
         if self.sources is None:
             self._normalise(**tool_results(self.prompt))
         prompt = as_chat(self.prompt, self.system)
         self._normalise(sources=open_sources(self.sources))
         if self.sources is not None:
-            place_sources(prompt, self._sources(self.sources)[0])
+            known = self.sources
+            if self.levels == 2:
+                known = open_documents(read_documents(known, self.segmentation), (), "")
+            place_sources(prompt, self._sources(known)[0])
         language = self.model.language if self._is_language else as_language_model(self.model)
         if language is not None:
             model = AnswerScore(language=language, score=self.score)
@@ -195,7 +209,8 @@ class PromptExplainer(BaseExplainer):
         used: deque[dict[str, int]] = deque()
         USED.set(used)
         x = self._row(x, answer)
-        found = BaseExplainer.explain_targets(self, x, targets, rng, **settings)
+        explain: Any = _explain_levels if self.levels == 2 else BaseExplainer.explain_targets
+        found: dict[int, Explanation] = explain(self, x, targets, rng, **settings)
         tokens = {name: sum(reply.get(name, 0) for reply in used) for name in _TOKENS}
         more = {"tokens": tokens} if used else {}
         return {k: replace(e, provenance={**e.provenance, **more}) for k, e in found.items()}
@@ -238,6 +253,8 @@ class PromptExplainer(BaseExplainer):
         self, x: Any, targets: Any, settings: LoopSettings
     ) -> tuple[LoopSettings, MaskedSubject, Any]:
         """Read the question and its answer, for which the model may be asked, and cut that."""
+        if self.levels == 2:
+            raise ValueError("`levels` must be 1, except for `explain`, `explain_targets`, `cite`.")
         scene = self._scene(self._row(x))
         if self._is_language and not scene.answer:
             answer, spent = _generate(self.model, scene, settings.calls)
@@ -338,3 +355,45 @@ def _check_context(language: object, scene: PromptScene) -> None:
             f"the answer it has {tokens:,}. The longest of its {scene.n_features} sources, "
             f"{scene.features[longest]}, has {count(texts[longest]):,}."
         )
+
+
+def _explain_levels(
+    explainer: PromptExplainer, row: Any, targets: Any, rng: RNGLike, **settings: Any
+) -> dict[int, Explanation]:
+    """Choose documents with half of the masks, and explain their chunks with the other half.
+
+    Nothing but the choice of documents comes from the first half, so that the intervals are those
+    of one design.
+    """
+    documents = read_documents(row.get("sources", explainer.sources), explainer.segmentation)
+    closed = open_documents(documents, (), explainer.separator)
+    plain = replace(explainer, sources=closed, levels=1)
+    loop = explainer._loop_for(cast("ExplainSettings", settings))
+    half, most = max(1, loop.masks_for() // 2), loop.calls.max_calls
+
+    def explain(
+        row: Any, rng: RNGLike, limit: int | None, **settings: Any
+    ) -> dict[int, Explanation]:
+        settings |= {"n_masks": half, "calls": replace(loop.calls, max_calls=limit)}
+        with warnings.catch_warnings():  # more sources than masks are usual here
+            warnings.filterwarnings("ignore", "There are more features")
+            return BaseExplainer.explain_targets(plain, row, targets, rng, **settings)
+
+    row = {name: value for name, value in row.items() if name != "sources"}
+    first = explain(row, rng, most and max(1, most // 2), progress=settings.get("progress"))
+    one = first[min(first)]
+    spent, scene = one.provenance["model_calls"], cast("PromptScene", one.scene)
+    sizes = np.max([abs(e.posterior.mean) for e in first.values()], axis=0)[list(scene.groups)]
+    order = [name for _, name in sorted(zip(-sizes, documents, strict=True))]
+    order = [name for name in order if len(documents[name]) > 1]
+    room = np.cumsum([len(documents[name]) for name in order]) <= half / 2
+    opened = order[: max(1, room.sum())]
+    row |= {"sources": open_documents(documents, opened, explainer.separator)}
+    row |= {"answer": scene.answer} if scene.answer else {}
+    found = explain(row, as_generator(rng).spawn(1)[0], most and max(1, most - spent), **settings)
+    for k, e in found.items():
+        made, calls = e.provenance, spent + e.provenance["model_calls"]
+        changed = {"model_calls": calls, "seed": one.provenance["seed"], "opened": opened}
+        changed |= {"input": {**made["input"], "levels": 2}}
+        found[k] = replace(e, provenance={**made, **changed})
+    return found

@@ -1,4 +1,4 @@
-"""`SignalExplainer`: signals, by windows, channels or frequency bands."""
+"""`SignalExplainer`: signals, by windows, channels, frequency bands or tiles of both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eblime.models.signal import LAYOUTS, SignalModel
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SignalExplainer(BaseExplainer):
-    """Explains a model's prediction for a signal, by windows, channels or frequency bands.
+    """Explains a model's prediction for a signal, by windows, channels or frequencies.
 
     Parameters
     ----------
@@ -27,9 +27,10 @@ class SignalExplainer(BaseExplainer):
         What the features are. "windows": 20 equal stretches of time over all channels;
         ("windows", {"n": 40}) or ("windows", {"width": 25}), in samples, has others. "channels":
         whole channels. "cells": windows of each channel, with `n` or `width`. "bands": 8 frequency
-        bands of equal width, or ("bands", {"n": 4}), or ("bands", {"edges": [10, 50]}). "changes":
-        stretches between changes of the signal (extra `signal`), with `n`, `width` and `kernel`.
-        Or an array of labels, (T,) or (C, T), or a function from the signal (C, T) to one.
+        bands of equal width, or ("bands", {"n": 4}), or ("bands", {"edges": [10, 50]}). "tiles":
+        the frequency bands of each window, ("tiles", {"windows": 10, "bands": 6}) or with `edges`.
+        "changes": stretches between changes of the signal (extra `signal`), with `n`, `width` and
+        `kernel`. Or an array of labels, (T,) or (C, T), or a function from the signal to one.
     hide
         What a hidden part shows. "bridge": a straight line from one end of its window to the other;
         a hidden band is taken out. "mean": the mean of the part. 0 or another number. "noise": with
@@ -37,7 +38,8 @@ class SignalExplainer(BaseExplainer):
         of a mask is then the mean over them, with m model calls. Or a function from the signal
         (C, T) to one of these.
     fade
-        Samples over which a shown part fades into a hidden one, so that there is no jump.
+        Samples over which a shown part fades into a hidden one, so that there is no jump. For tiles
+        at least one period of the narrowest band's width, if half a window has room for it.
     rate
         Samples per second, if the signal comes without times; used in the names of features. From
         1e6 on times are in us and frequencies in MHz.

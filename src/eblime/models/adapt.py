@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -110,16 +110,14 @@ class _ReadModel:
         return np.asarray(on_cpu(self.reader(self.model(batch), len(batch))))
 
 
-def with_reader(model: Any, reader: Callable[[Any, int], object] | None) -> Model:
+def with_reader(model: Any, reader: Callable[[Any, int], object]) -> Model:
     """A model with a function from what it returned for n inputs, and n, to scores, (n, outputs).
 
-    Networks take the function themselves: it gets all that they return. None removes it.
+    Networks take the function themselves: it gets all that they return.
     """
-    if isinstance(model, _ReadModel):
-        model = model.model
     if hasattr(model, "reader"):
         return replace(model, reader=reader)  # type: ignore[no-any-return]
-    return model if reader is None else _ReadModel(model=model, reader=reader)
+    return _ReadModel(model=model, reader=reader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,18 +130,17 @@ class PipelineModel:
         """Score a batch: texts, or uint8 images (n, H, W) or (n, H, W, 3)."""
         names = self.pipeline.model.config.id2label
         column_of = {name: int(column) for column, name in names.items()}
-        answers = self.pipeline(self._inputs(batch), top_k=len(names))
+        inputs = list(batch)
+        if isinstance(batch, np.ndarray):
+            from PIL import Image
+
+            if batch.dtype != np.uint8:
+                wrong = f"A Hugging Face pipeline needs images of uint8; got {batch.dtype}."
+                raise TypeError(wrong)
+            inputs = [Image.fromarray(image) for image in batch]
+        answers = self.pipeline(inputs, top_k=len(names))
         scores = np.zeros((len(batch), len(names)))
         for row, answer in zip(scores, answers, strict=True):
             for entry in answer:
                 row[column_of[entry["label"]]] = entry["score"]
         return scores
-
-    def _inputs(self, batch: Iterable[Any]) -> list[object]:
-        if not isinstance(batch, np.ndarray):
-            return list(batch)
-        from PIL import Image
-
-        if batch.dtype != np.uint8:
-            raise TypeError(f"A Hugging Face pipeline needs images of uint8; got {batch.dtype}.")
-        return [Image.fromarray(image) for image in batch]

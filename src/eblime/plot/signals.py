@@ -1,4 +1,4 @@
-"""A signal with its windows coloured by importance, or its spectrogram with its frequency bands.
+"""A signal with its windows coloured by importance, or its spectrogram with bands or tiles.
 
 `picture_of` says what is drawn, for plots, pages and thumbnails alike.
 """
@@ -103,7 +103,7 @@ def _lane(scene: Any, c: int) -> Lane:
 
 
 def _spectrogram(scene: Any) -> Lane:
-    """Power in decibels by time and frequency, each band equally high; bands as boxes."""
+    """Power in decibels by time and frequency, each band equally high; features as boxes."""
     from scipy import signal
 
     n, bands = scene.n_samples, scene.bands
@@ -111,8 +111,9 @@ def _spectrogram(scene: Any) -> Lane:
     longest = min(n, 2048)
     window = int(np.clip(2 * narrow, min(64, longest), max(longest // 4, min(64, longest))))
     hop = max(1, window // 8, n // _COLUMNS)
+    whole = np.pad(scene.signal, ((0, 0), (window // 2,) * 2), "reflect", reflect_type="odd")
     frequencies, _, power = signal.spectrogram(
-        scene.signal, scene.rate, nperseg=window, noverlap=window - hop, detrend="linear"
+        whole, scene.rate, nperseg=window, noverlap=window - hop, detrend="linear"
     )
     level = 10 * np.log10(power.mean(axis=0) + 1e-300)
     floor = max(float(np.median(level)), level.max() - 60)
@@ -120,8 +121,10 @@ def _spectrogram(scene: Any) -> Lane:
     edges = np.append(bands[:, 0], bands[-1, 1])
     rows = np.interp((np.arange(240) + 0.5) / 240, np.linspace(0, 1, len(edges)), edges)
     nearest = np.abs(rows[:, None] - frequencies).argmin(axis=1)
-    p = len(bands)
-    boxes = [(j, 0.0, j / p, 1.0, 1 / p) for j in range(p)]
+    p, known, whole_time = len(bands), scene.details(), scene.edges[[0, -1]]
+    times = [known.get(end, [t] * p) for end, t in zip(("start", "end"), whole_time, strict=True)]
+    left, right = np.interp(times, whole_time, [0, 1]).tolist()
+    boxes = [(j, left[j], j % p / p, right[j] - left[j], 1 / p) for j in range(len(left))]
     ends = (float(bands[0, 0]), float(bands[-1, 1]))
     return Lane(name="", ends=ends, boxes=boxes, shades=level[nearest])
 
@@ -131,8 +134,8 @@ def signal_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
 
     The colour is stronger where the importance is larger. A window is hatched, without colour, if
     its 95 % interval contains zero. Channels are drawn one above the other; of more than
-    twelve, those with the largest importances. Frequency bands are drawn on the spectrogram,
-    each equally high.
+    twelve, those with the largest importances. Frequency bands and tiles are drawn on the
+    spectrogram, each band equally high.
 
     Examples
     --------

@@ -164,7 +164,10 @@ def _source_notes(explanation: Explanation) -> Iterator[str]:
             f"The score{f', {score},' if score else ''} is {whole:.3g} with all sources and "
             f"{whole - gain:.3g} with none{factor if 'log' in score else ''}."
         )
-    for group in scene.copies():
+    if isinstance(opened := explanation.provenance.get("opened"), list):
+        names = ", ".join(map(printable, opened))
+        yield f"Other masks, which the fit does not know, chose the documents to open: {names}."
+    for group in scene.copies()[:_NAMED]:
         named = ", ".join(printable(scene.features[j]) for j in group[:_NAMED])
         more = f" and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
         yield (

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eblime._checks import check_choice
+from eblime._lazy import import_extra
 from eblime._types import FloatArray, IntArray
 from eblime.methods.regression import as_method, fit
 from eblime.methods.ridge import LIME
@@ -140,13 +141,8 @@ def exponential_kernel(d: FloatArray, kernel_width: float) -> FloatArray:
 
 def as_random_state(seed: object) -> np.random.RandomState:
     """The random state of a seed as lime takes it, so that draws are the same."""
-    try:
-        from sklearn.utils import check_random_state
-    except ImportError as error:
-        raise ImportError(
-            "`eblime.compat.lime` needs scikit-learn: pip install 'eblime[sklearn]'."
-        ) from error
-    found: np.random.RandomState = check_random_state(seed)
+    found: np.random.RandomState
+    found = import_extra("sklearn.utils", "sklearn").check_random_state(seed)
     return found
 
 

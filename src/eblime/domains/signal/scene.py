@@ -1,4 +1,4 @@
-"""Signals cut into parts of time and channels, or into frequency bands, and what hides them."""
+"""Signals cut into parts of time and channels, frequency bands or both, and what hides them."""
 
 from __future__ import annotations
 
@@ -33,24 +33,29 @@ _SLOPE = 0.2  # of the narrower band at an edge: where one band fades into the n
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SignalScene(Recording):
-    """A signal, and the feature of each of its samples or its frequency bands.
+    """A signal cut into parts of time and channels, each of them perhaps into frequency bands.
 
-    A cut between two features is faded over a few samples, in which both have a share. A hidden
-    feature shows the same part of `hidden`. If that has several signals, the score of a mask is the
-    mean over them. A hidden frequency band becomes that band of `hidden`.
+    A cut between two parts is faded over a few samples, in which both have a share. A hidden
+    feature shows the same part and band of `hidden`. If that has several signals, the score of a
+    mask is the mean over them.
     """
 
     hidden: FloatArray  # (m, C, T) what hidden features show instead
-    labels: Any  # (C, T) feature of each sample, 0 .. p - 1; None for bands
-    bands: Any  # (p, 2) low and high frequency, as in `frequency_unit`, or None
+    parts: Labels  # (C, T) the part of each sample, from 0 on
+    bands: Any  # (B, 2) low and high, as in `frequency_unit`; None where parts are features
     fade: int  # samples over which a cut is faded
 
     domain: ClassVar[str] = "signal"
 
     @property
     def n_features(self) -> int:
-        """Number of features, p."""
-        return len(self.bands) if self.labels is None else int(self.labels.max()) + 1
+        """Number of features, p: those of a part are its bands, and follow each other."""
+        return (int(self.parts.max()) + 1) * (1 if self.bands is None else len(self.bands))
+
+    @property
+    def labels(self) -> Labels | None:
+        """The feature of each sample, (C, T); None where it has several, of different bands."""
+        return self.parts if self.bands is None else None
 
     @property
     def frequency_unit(self) -> str:
@@ -69,10 +74,16 @@ class SignalScene(Recording):
 
     @property
     def features(self) -> list[str]:
-        """Names: `window 120-160`, `0.30-0.40 s, channel x`, `channel x` or `10-20 Hz`."""
-        if self.labels is None:
-            return [f"{span} {self.frequency_unit}" for span in _spans(self.bands)]
-        boxes, sizes = arrays.boxes_of(self.labels), np.bincount(self.labels.ravel()).tolist()
+        """Names: `window 120-160`, `0.30-0.40 s, channel x`, `channel x`, `10-20 Hz` or both."""
+        whole = int(self.parts.max()) == 0
+        parts = [""] if whole else self._part_names()
+        if self.bands is None:
+            return parts
+        bands = [f"{span} {self.frequency_unit}" for span in _spans(self.bands)]
+        return bands if whole else [f"{part}, {band}" for part in parts for band in bands]
+
+    def _part_names(self) -> list[str]:
+        boxes, sizes = arrays.boxes_of(self.parts), np.bincount(self.parts.ravel()).tolist()
         spans = self.edges[[(time.start, time.stop) for _, time in boxes]]
         if self.start:
             words = _dates(spans, self.start)
@@ -91,16 +102,22 @@ class SignalScene(Recording):
         return names
 
     def details(self) -> Columns:
-        """Begin, end and channels of each feature, or low and high frequency of each band."""
-        if self.bands is not None:
-            low, high = self.bands.T.tolist()
-            return {"low_frequency": low, "high_frequency": high}
-        boxes, edges = arrays.boxes_of(self.labels), self.edges.tolist()
-        return {
-            "start": [edges[time.start] for _, time in boxes],
-            "end": [edges[time.stop] for _, time in boxes],
-            "channel": [", ".join(self.channels[rows]) for rows, _ in boxes],
+        """Begin, end and channels of each feature, and low and high frequency of its band."""
+        columns: Columns = {}
+        boxes, edges = arrays.boxes_of(self.parts), self.edges.tolist()
+        if self.bands is None or len(boxes) > 1:
+            columns = {
+                "start": [edges[time.start] for _, time in boxes],
+                "end": [edges[time.stop] for _, time in boxes],
+                "channel": [", ".join(self.channels[rows]) for rows, _ in boxes],
+            }
+        if self.bands is None:
+            return columns
+        columns = {
+            name: np.repeat(rows, len(self.bands)).tolist() for name, rows in columns.items()
         }
+        low, high = np.tile(self.bands, (len(boxes), 1)).T.tolist()
+        return columns | {"low_frequency": low, "high_frequency": high}
 
     @property
     def cost(self) -> int:
@@ -134,15 +151,18 @@ class SignalScene(Recording):
 
         Hidden features show the k-th of the hidden signals.
         """
-        gone = (~shown).astype(np.float64)
-        if self.bands is not None:
-            lost = gone @ _band_parts(self, k)
+        gone, taken = (~shown).astype(np.float64), _taken(self, k)
+        if gone.shape[1] == len(taken):  # one part: its bands are the features
+            lost = gone @ taken
         else:
             labels, columns, others, shares = _fades(self)
-            lost = gone.take(labels, axis=1)
-            lost[:, columns] *= 1 - shares
-            lost[:, columns] += gone.take(others, axis=1) * shares
-            lost *= (self.signal - self.hidden[k]).ravel()
+            for b, own in enumerate(taken):
+                band = gone[:, b :: len(taken)]  # of each part
+                share = band.take(labels, axis=1)
+                share[:, columns] *= 1 - shares
+                share[:, columns] += band.take(others, axis=1) * shares
+                share *= own
+                lost = np.add(lost, share, out=lost) if b else share
         np.subtract(self.signal.ravel(), lost, out=lost)
         return lost.reshape(len(shown), *self.signal.shape)
 
@@ -169,12 +189,12 @@ def _dates(ends: FloatArray, start: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _fades(scene: SignalScene) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """The feature of each sample, (CT,); the faded samples, their other feature and its share.
+    """The part of each sample, (CT,); the faded samples, their other part and its share.
 
-    A cut is faded over `fade` samples around it, fewer between short features; the shares follow a
+    A cut is faded over `fade` samples around it, fewer between short parts; the shares follow a
     raised cosine.
     """
-    labels, n = scene.labels, scene.n_samples
+    labels, n = scene.parts, scene.n_samples
     rows, cuts = np.nonzero(np.diff(labels, axis=1))
     flat = rows * n + cuts + 1  # the first sample after each cut
     ends = np.union1d(flat, np.arange(0, labels.size + 1, n))
@@ -182,17 +202,18 @@ def _fades(scene: SignalScene) -> tuple[IntArray, IntArray, IntArray, FloatArray
     half = np.minimum(scene.fade, np.minimum(flat - ends[place - 1], ends[place + 1] - flat)) // 2
     first, width = np.repeat([flat - half, half], 2 * half, axis=1)
     step = np.arange(len(width)) - np.repeat(np.cumsum(2 * half) - 2 * half, 2 * half)
-    behind = np.sin(np.pi / 4 * (step + 0.5) / np.maximum(width, 1)) ** 2  # share of the feature
+    behind = np.sin(np.pi / 4 * (step + 0.5) / np.maximum(width, 1)) ** 2  # share of the part
     late = step >= width
     others = labels.ravel()[first + width - late]
     return labels.ravel(), first + step, others, np.where(late, 1 - behind, behind)
 
 
 @lru_cache(maxsize=4)
-def _band_parts(scene: SignalScene, k: int) -> FloatArray:
-    """What each band takes away where it is hidden, (p, CT)."""
-    parts = split_bands(scene.signal - scene.hidden[k], scene.bands / scene.rate)
-    return parts.reshape(len(parts), -1)
+def _taken(scene: SignalScene, k: int) -> FloatArray:
+    """What hiding takes away of the signal, (1, CT), or of each of its bands, (B, CT)."""
+    change: FloatArray = scene.signal - scene.hidden[k]
+    bands = change if scene.bands is None else split_bands(change, scene.bands / scene.rate)
+    return bands.reshape(-1, change.size)
 
 
 def split_bands(signal: FloatArray, bands: FloatArray) -> FloatArray:
@@ -218,7 +239,7 @@ def split_bands(signal: FloatArray, bands: FloatArray) -> FloatArray:
     return np.ascontiguousarray(parts[:, :, room : room + n])
 
 
-def windows(signal: FloatArray, *, n: int | None = None, width: int | None = None) -> Labels:
+def cut_windows(signal: FloatArray, *, n: int | None = None, width: int | None = None) -> Labels:
     """Equal stretches of time, over all channels: 20, `n`, or as many as have `width` samples."""
     samples = signal.shape[1]
     if n is not None and width is not None:
@@ -233,7 +254,7 @@ def windows(signal: FloatArray, *, n: int | None = None, width: int | None = Non
     return np.broadcast_to(cut, signal.shape)
 
 
-def changes(
+def cut_changes(
     signal: FloatArray, *, n: int | None = None, width: int | None = None, kernel: str = "rbf"
 ) -> Labels:
     """Up to `n` stretches of time between changes of the signal; `ruptures` finds them.
@@ -260,19 +281,19 @@ def changes(
     return np.broadcast_to(cut, signal.shape)
 
 
-def channels(signal: FloatArray) -> Labels:
+def cut_channels(signal: FloatArray) -> Labels:
     """Whole channels."""
     return np.broadcast_to(np.arange(len(signal))[:, None], signal.shape)
 
 
-def cells(signal: FloatArray, *, n: int | None = None, width: int | None = None) -> Labels:
+def cut_cells(signal: FloatArray, *, n: int | None = None, width: int | None = None) -> Labels:
     """Windows of each channel: 10 by default."""
     count = min(10, signal.shape[1]) if n is None and width is None else n
-    cut = windows(signal, n=count, width=width)
+    cut = cut_windows(signal, n=count, width=width)
     return np.asarray(cut + np.arange(len(signal))[:, None] * (cut.max() + 1))
 
 
-def bands(
+def cut_bands(
     found: Recording, *, n: int | None = None, edges: Sequence[float] | None = None
 ) -> FloatArray:
     """Frequency bands, (p, 2): 8 or `n` of the same width, or between `edges`.
@@ -307,12 +328,25 @@ def bands(
     return np.stack([ends[:-1], ends[1:]], axis=1)
 
 
+def cut_tiles(
+    found: Recording,
+    *,
+    windows: int = 10,
+    bands: int | None = None,
+    edges: Sequence[float] | None = None,
+) -> tuple[Labels, FloatArray]:
+    """Windows over all channels, and the frequency bands of each: 6, `bands`, or at `edges`."""
+    bands = 6 if bands is None and edges is None else bands
+    return cut_windows(found.signal, n=windows), cut_bands(found, n=bands, edges=edges)
+
+
 SEGMENTATIONS: dict[str, Callable[..., object]] = {
-    "windows": windows,
-    "changes": changes,
-    "channels": channels,
-    "cells": cells,
-    "bands": bands,
+    "windows": cut_windows,
+    "changes": cut_changes,
+    "channels": cut_channels,
+    "cells": cut_cells,
+    "bands": cut_bands,
+    "tiles": cut_tiles,
 }
 
 
@@ -329,21 +363,25 @@ def read_signal(
     """Cut a signal into features; the settings are those of `SignalExplainer`."""
     found = read_recording(source, rate=rate, channels=channels, key=key)
     cut, params = arrays.name_and_parameters(segmentation)
-    labels = edges = None
+    shape, edges = found.signal.shape, None
+    parts = np.zeros(shape, dtype=np.intp)
     if isinstance(cut, str) and cut == "bands":
-        edges = bands(found, **params)
+        edges = cut_bands(found, **params)
+    elif isinstance(cut, str) and cut == "tiles":
+        parts, edges = cut_tiles(found, **params)
+        longest = np.bincount(parts[0]).min() // 2
+        fade = max(fade, min(longest, round(found.rate / np.diff(edges, axis=1).min())))
     else:
         find = SEGMENTATIONS[cut] if isinstance(cut, str) else cut
         own = np.asarray(find(found.signal.copy(), **params) if callable(find) else find)
-        shape = found.signal.shape
         own = np.broadcast_to(own, shape) if own.shape == shape[1:] else own
-        labels = arrays.relabel(own, shape, "signal", "features", "('windows', {'n': 20})")
-    hidden = hidden_signals(found.signal, labels, hide)
+        parts = arrays.relabel(own, shape, "signal", "features", "('windows', {'n': 20})")
+    hidden = hidden_signals(found.signal, parts if edges is None else None, hide)
     arrays.check_changes(hidden, np.broadcast_to(found.signal, hidden.shape), "signal")
     return SignalScene(
         **{entry.name: getattr(found, entry.name) for entry in fields(found)},
         hidden=hidden,
-        labels=labels,
+        parts=parts,
         bands=edges,
         fade=fade,
     )
@@ -404,22 +442,20 @@ def _noise(signal: FloatArray) -> FloatArray:
     return np.asarray(fft.irfft(spectrum * turns, samples, axis=1))
 
 
-def _labels_fit(scene: SignalScene) -> bool:
-    """Whether there are labels 0 .. p - 1 for all samples, or bands, and not both."""
-    if (scene.labels is None) == (scene.bands is None):
-        return False
-    if scene.bands is not None:
-        inner = np.array_equal(scene.bands[1:, 0], scene.bands[:-1, 1])
-        return inner and bool((np.diff(scene.bands, axis=1) > 0).all())
-    return arrays.are_labels(scene.labels, scene.signal.shape)
+def _bands_touch(scene: SignalScene) -> bool:
+    """Whether bands, if there are any, have two edges and begin where the one before ends."""
+    if scene.bands is None or scene.bands.shape[1] != 2:
+        return scene.bands is None
+    low, high = scene.bands.T
+    return bool((low < high).all()) and np.array_equal(low[1:], high[:-1])
 
 
 _FIELDS = {
     "signal": checks.floats("C", "T"),
     "hidden": checks.floats("m", "C", "T"),
     "channels": checks.list_of(checks.text(), "C", most=_MOST_CHANNELS),
-    "labels": checks.optional(checks.array_of("i", 2)),
-    "bands": checks.optional(checks.floats("p", "two", low=0.0)),
+    "parts": checks.array_of("i", 2),
+    "bands": checks.optional(checks.floats("B", "two", low=0.0)),
     "times": checks.optional(checks.floats("T")),
     "unit": checks.text(40),
     "start": checks.text(40),
@@ -430,8 +466,8 @@ _RULES = {
     "at least one sample and one hidden signal": lambda scene: scene.hidden.size > 0,
     "one channel if it is flat": lambda scene: not scene.flat or len(scene.signal) == 1,
     "times that increase": lambda s: s.times is None or bool((np.diff(s.times) > 0).all()),
-    "bands of two edges": lambda s: s.bands is None or (s.bands.shape[1] == 2 and len(s.bands) > 0),
-    "labels 0 .. p - 1 for all samples, or bands that touch": _labels_fit,
+    "a part from 0 on for each sample": lambda s: arrays.are_labels(s.parts, s.signal.shape),
+    "bands that touch": _bands_touch,
 }
 
 SIGNAL = Domain(
