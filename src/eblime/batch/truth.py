@@ -21,7 +21,7 @@ from eblime.batch.results import Run
 from eblime.domains.image.photo import open_photo, read_photo
 
 USUAL = '{"score": [0.5, null]}'
-PLACES = ("mask", "x0", "y0", "x1", "y1", "width", "height")  # columns that say where a flaw is
+_PLACES = ("mask", "x0", "y0", "x1", "y1", "width", "height")  # columns that say where a flaw is
 _RANGES = {"score": "prediction", "r2": "r2", "certainty": "prob_positive", "size": "area"}
 _OUTCOMES = {(1, True): "hit", (1, False): "miss", (0, True): "false call", (0, False): "correct"}
 _TOP = 3  # superpixels that must cover half of a flaw
@@ -83,7 +83,7 @@ def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
     if {"mask", "x0"} & {*table}:
         places: list[Any] = table.to_dict("records")
         table.insert(5, "located", [_located(run, row, truth.parent) for row in places])
-    curve = None
+    table, curve = table.drop(columns=[name for name in _PLACES if name in table]), None
     if "flaw" in table:
         if not table["flaw"].dropna().isin([0, 1]).all():
             raise ValueError(f"{truth} must have 0 or 1 in its column `flaw`.")
@@ -135,7 +135,7 @@ def _region(row: Mapping[Any, Any], folder: Path, shape: tuple[int, ...], fit: s
     if isinstance(row.get("mask"), str):
         inside = np.asarray(open_photo(folder / row["mask"]).convert("L")) > 0
     else:
-        x0, y0, x1, y1, width, height = (row.get(name, np.nan) for name in PLACES[1:])
+        x0, y0, x1, y1, width, height = (row.get(name, np.nan) for name in _PLACES[1:])
         own = shape if np.isnan([width, height]).any() else (int(height), int(width))
         y, x = np.ogrid[: own[0], : own[1]]
         inside = (x0 <= x) & (x < x1) & (y0 <= y) & (y < y1)
