@@ -175,9 +175,16 @@ class Run:
         names = sorted(own, key=lambda name: (len(name), name))  # 7-2 before 7-10
         name = f"{number}-{target}.eblime" if target is not None else next(iter(names), "")
         if name not in kept:
-            raise FileNotFoundError(
-                f"{self.location} has no explanation of input {number}; keep=True saves them."
-            )
+            count, failures = self.settings["count"], self.failures()
+            why = "keep=True saves them."
+            if not 0 <= number < count:
+                why = f"its inputs are 0 to {count - 1}."
+            elif number in set(failures["input"]):
+                why = f"it failed: {failures.set_index('input')['error'][number]}"
+            elif names:
+                why = f"saved are {', '.join(names)}."
+            what = f"input {number}" if target is None else f"input {number}, output {target}"
+            raise FileNotFoundError(f"{self.location} has no explanation of {what}; {why}")
         file = self.location / f"explanations/{name}"
         run_folder.refuse_links(self.location, [f"explanations/{name}"])
         found, seed = unpack(file.read(), file), self.settings["seed"]

@@ -7,7 +7,7 @@ and the most of the score, of R2, and of the certainty and size of the most impo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,8 @@ def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
     table = table.merge(known.assign(name=names), "left", "name", suffixes=("", " (known)"))
     if {"mask", "x0"} & {*table}:
         places: list[Any] = table.to_dict("records")
-        table.insert(5, "located", [_located(run, row, truth.parent) for row in places])
+        kept = (run.location / "explanations").files()
+        table.insert(5, "located", [_located(run, row, truth.parent, kept) for row in places])
     table, curve = table.drop(columns=[name for name in _PLACES if name in table]), None
     if "flaw" in table:
         if not table["flaw"].dropna().isin([0, 1]).all():
@@ -116,12 +117,11 @@ def _compare(table: Any, words: list[str]) -> measures.DetectionCurve | None:
     return curve
 
 
-def _located(run: Run, row: Mapping[Any, Any], folder: Path) -> float:
+def _located(run: Run, row: Mapping[Any, Any], folder: Path, kept: Container[str]) -> float:
     """Whether the top superpixels cover half of a flaw, 0 or 1; NaN where that is not known."""
-    try:
-        explanation = run.explanation(row["input"], row["target"])
-    except FileNotFoundError:  # it was not saved
+    if f"{row['input']}-{row['target']}.eblime" not in kept:
         return np.nan
+    explanation = run.explanation(row["input"], row["target"])
     fit = (run.settings["about"] or {}).get("fit", "stretch")
     region = _region(row, folder, explanation.segments.shape, fit)
     share = measures.covered_share(explanation, region, top=_TOP) if region.any() else np.nan

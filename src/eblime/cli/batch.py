@@ -9,6 +9,7 @@ model can run code, and receives the inputs. The domain is looked up among the i
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from contextlib import suppress
@@ -24,8 +25,8 @@ from eblime.batch.folder import part_files, part_numbers, read_manifest
 from eblime.batch.inputs import find_files
 from eblime.batch.location import Location
 from eblime.cli import options
-from eblime.cli.assembly import make_explainer, model_of
-from eblime.cli.show import say, show_page
+from eblime.cli.assembly import PICKLES, make_explainer, model_of
+from eblime.cli.show import print_pages, say, show_page
 from eblime.domains.record import Command, Domain, Item, Option
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Recipe:
         words = [word for name, value in places.items() for word in (f"--{name}", value)]
         if not {*places} <= {option.name for option in AGAIN}:  # a file of another package's domain
             words = ["--trust-run"]
-        elif self.trust_pickle:
+        elif self.trust_pickle and places["model"].lower().endswith((".skops", *PICKLES)):
             words.append("--trust-pickle")
         return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
 
@@ -296,7 +297,7 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
         sys.exit(_SOME_FAILED)
 
 
-def _report(run: str, open: bool, **values: Any) -> None:
+def _report(run: str, open: bool, pdf: bool, **values: Any) -> None:
     """Make a page about a run, as `eblime batch` does at its end.
 
     The page has the importances over all inputs, a list of the inputs with links to their pages,
@@ -313,6 +314,10 @@ def _report(run: str, open: bool, **values: Any) -> None:
 
     page = _write_page(open_run(run), **values)
     say(f"Wrote {page}.")
+    if pdf:
+        file = Path(str(page))
+        linked = dict.fromkeys(re.findall('href="(pages/[^"]+)"', file.read_text(encoding="utf8")))
+        print_pages([file, *map(file.parent.joinpath, linked)])
     if open:
         show_page(page)
 
@@ -347,6 +352,7 @@ REPORT = options.OptionCommand(
             "result",
             Option("html", "File of the page. Default: report.html in the run.", type=Path),
             Option("pages", _PAGES, type=int, minimum=0),
+            Option("pdf", "Also print the page and those of its inputs to PDF files.", type=bool),
             Option("truth", "Table of what is known of the inputs, by their name.", type=Path),
             _RULE,
         ),
