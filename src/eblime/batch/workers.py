@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from eblime._checks import check_choice, check_count, check_number
 from eblime._threads import available_cores, free_memory, limit_threads
-from eblime.batch.folder import Rows, Settings, part_numbers, rows_of_input
+from eblime.batch.folder import Rows, Settings, part_numbers, refuse_difference, rows_of_input
 from eblime.batch.worker import Done, Job, Worker, on_gpu
 from eblime.explainers.base import BaseExplainer
 
@@ -211,7 +211,9 @@ class _Lane:
             if self._closed:  # which killed no worker, or this one
                 break
             try:
-                self.about, self._memory = worker.ask("begin", *worker.sent), 0
+                about, self._memory = worker.ask("begin", *worker.sent), 0
+                refuse_difference(self._job.folder, self.about, about)  # a file may have changed
+                self.about = about
                 return worker
             except WorkerCrash as error:
                 crash = error

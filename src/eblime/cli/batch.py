@@ -22,7 +22,6 @@ import click
 from eblime import registry
 from eblime._text import csv_text
 from eblime.batch.folder import part_files, part_numbers, read_manifest
-from eblime.batch.inputs import find_files
 from eblime.batch.location import Location
 from eblime.cli import options
 from eblime.cli.assembly import PICKLES, make_explainer, model_of
@@ -57,7 +56,7 @@ class Recipe:
     """Makes the explainer of a run in any process that needs it.
 
     `about` is what the run's manifest stores: the domain `kind`, the inputs and the values of the
-    options, with full paths, and the `digests` of the files.
+    options, with full paths. `explain_many` compares what the files hold.
     """
 
     about: dict[str, Any]
@@ -74,9 +73,8 @@ class Recipe:
         }
         found = cls(about=about, trust_pickle=values["trust_pickle"], cache=cache)
         about |= {name: _full_name(name, value) for name, value in found.places().items()}
-        about["digests"] = found.digests()
-        for name, digest in about["digests"].items():
-            if digest is None and name != "model":
+        for name, value in found.places().items():
+            if name not in ("model", "inputs") and not Path(value).exists():
                 raise FileNotFoundError(f"There is no file {str(values[name])!r} for --{name}.")
         return found
 
@@ -93,8 +91,6 @@ class Recipe:
         found = cls(about=about, trust_pickle=trust_pickle, cache=cache)
         places, names = found.places(), (option.name for option in AGAIN)
         named = {name: values[name] for name in names if values[name]}
-        if {*about["digests"]} | {"inputs"} != {*places}:
-            raise ValueError(f"{folder}/manifest.json is damaged: `digests` lacks a file.")
         for name, value in named.items():
             if _full_name(name, value) != places.get(name):
                 raise ValueError(
@@ -116,10 +112,6 @@ class Recipe:
         named = {name: self.about[name] for name in ("inputs", "model", *files)}
         return {name: value for name, value in named.items() if value is not None}
 
-    def digests(self) -> dict[str, str | None]:
-        """The checksum of each file besides the inputs; None for a Python name."""
-        return {name: _digest(path) for name, path in self.places().items() if name != "inputs"}
-
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
         domain, command = options.command_of(self.about["kind"])
@@ -127,10 +119,7 @@ class Recipe:
         return made if self.cache is None else replace(made, cache=self.cache)
 
     def model(self) -> Any:
-        """The model; it and the other files must be those that the run was started with."""
-        for name, found in self.digests().items():
-            if found != self.about["digests"][name]:
-                raise ValueError(f"{self.about[name]} has changed since the run was started.")
+        """The model."""
         _, command = options.command_of(self.about["kind"])
         return model_of(command, self.about, trust_pickle=self.trust_pickle)
 
@@ -160,9 +149,7 @@ def _stored_options(kind: str) -> list[Option]:
 
 def _check_stored(about: Any, folder: str) -> None:
     """Refuse values that the options of the command could not have."""
-    if not isinstance(about, dict) or not (
-        isinstance(about.get("kind"), str) and isinstance(about.get("digests"), dict)
-    ):
+    if not isinstance(about, dict) or not isinstance(about.get("kind"), str):
         raise ValueError(f"{folder} was not started by `eblime batch`; use `eblime.explain_many`.")
     context = click.Context(click.Command(about["kind"]))
     for option in _stored_options(about["kind"]):
@@ -180,14 +167,6 @@ def _full_name(name: str, value: str) -> str:
         return str(Location.of(value))
     is_path = name != "model" or Path(value).is_file()
     return str(Path(value).resolve()) if is_path else value
-
-
-def _digest(path: str) -> str | None:
-    """Checksum of a file, or of the names and files of a folder; None for a Python name."""
-    place = Location.of(Path(path))  # a path, also if it looks like an address
-    if place.kind() == "folder":
-        return find_files(place, ("",)).fingerprint
-    return place.sha256().hex() if place.kind() == "file" else None
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
