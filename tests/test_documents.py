@@ -274,7 +274,8 @@ def documented(path):
 PUBLIC = {
     *("eblime", "eblime.answers", "eblime.batch", "eblime.datasets", "eblime.designs"),
     *("eblime.domains", "eblime.family", "eblime.games", "eblime.kernels", "eblime.laws"),
-    *("eblime.core", "eblime.methods", "eblime.plot", "eblime.protocols"),
+    *("eblime.core", "eblime.methods", "eblime.models.language"),
+    *("eblime.plot", "eblime.protocols"),
     *("eblime.registry", "eblime.results", "eblime.scores", "eblime.stopping", "eblime.testing"),
     # one module per study, named like its main function
     *("eblime.measures", "studies.coverage", "studies.intervals"),
@@ -287,7 +288,7 @@ PUBLIC = {
 # Their `__all__` also lists what other parts of the library use.
 SHARED = {module for module in PUBLIC if module.startswith("studies")}
 SHARED |= {module for module in PUBLIC if module.startswith("eblime.compat.lime.")}
-SHARED |= {"eblime.kernels"}
+SHARED |= {"eblime.kernels", "eblime.models.language"}
 
 
 def all_of(module):

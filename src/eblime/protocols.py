@@ -1,6 +1,6 @@
 """The protocols of the library on one page: what each kind of part must provide.
 
-What a part may have in addition is in docs/how-to/extend.md.
+What a part may have in addition is in docs/reference/index.md.
 
 x --Domain--> Subject --> Neighbourhood --Design--> masks --in batches--> Model --> scores
                                              `--Kernel--> weights

@@ -36,6 +36,9 @@ class Box:
     The score of an image is the largest product of overlap (intersection over union) and confidence
     among the detector's boxes with that label; 0 without one.
 
+    A detector may return torchvision's list of dictionaries, boxes, scores and classes in a tuple
+    or a dictionary, or one array, (n, M, 6).
+
     Parameters
     ----------
     label

@@ -408,6 +408,8 @@ def test_plots_that_do_not_fit_are_refused(run, tmp_path):
         run.plot("pie")
     with pytest.raises(ValueError, match="`feature` must be one of 'a', 'b'"):
         run.plot("dependence", feature="height")
+    with pytest.raises(ValueError, match=r"`feature` must be one of 'a', 'b'.*; got None"):
+        run.plot("dependence")
     with pytest.raises(ValueError, match="`label` must be one of 'output'"):
         run.plot("beeswarm", label="cat")
     texts = eblime.TextExplainer(lambda texts: [len(text) for text in texts], n_masks=20)

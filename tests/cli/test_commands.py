@@ -16,6 +16,7 @@ from PIL import Image
 from test_storage import explained
 
 import eblime
+from eblime.batch.inputs import read_table
 from eblime.cli.app import main
 from eblime.cli.assembly import load_labels, load_model
 from eblime.cli.kinds import file_items, parse_hide, parse_segmentation, photo_size
@@ -573,6 +574,26 @@ def test_a_table_with_semicolons_is_refused(folder, capsys):
 
     assert code == 2
     assert "first line has semicolons" in err
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_table_with_two_columns_of_one_name_is_refused(folder, capsys, ending):
+    """The second would be called `g.1` by pandas, so that the model would get other columns."""
+    (folder / "shades.py").write_text("def green(rows):\n    return rows['g']\n")
+    text = "r,g,g\n1,2,2\n3,4,4\n".replace(",", "," if ending == "csv" else "\t")
+    (folder / f"three.{ending}").write_text(text, encoding="utf8")
+    file = f"three.{ending}"
+    code, _, err = run_command(capsys, "explain", "tabular", file, "--model", "shades:green")
+
+    assert code == 2
+    assert "columns must have different names; 'g' is there twice" in err
+
+
+def test_columns_without_a_name_or_with_a_number_are_read(folder):
+    """Only names that are there twice are refused."""
+    (folder / "index.csv").write_text(",g,g.1,\n1,2,2,5\n3,4,4,6\n", encoding="utf8")
+
+    assert len(read_table(folder / "index.csv").columns) == 4
 
 
 def test_a_text_that_cannot_be_read_does_not_stop_the_others(folder, capsys):

@@ -134,3 +134,14 @@ def test_a_damaged_json_file_is_refused_by_the_name_of_the_option(folder, capsys
 
     assert code == 2
     assert "--sources: 'notes.jsonl', line 2, must be JSON" in err
+
+
+def test_levels_open_the_files_that_count(folder, capsys):
+    """Each file is a document of paragraphs."""
+    (folder / "notes" / "a.txt").write_text("Cats.\n\nIt opened in 1889.\n\nDogs.")
+    code, _, err = explain(capsys, "--levels", "2")
+    e = eblime.load("eblime-out/question.eblime")
+
+    assert code == 0, err
+    assert "a.txt, chunk 2 'It opened in 1889.'" in e.features
+    assert "b.md" in e.features

@@ -516,6 +516,9 @@ def test_memory_stays_bounded():
     [
         ({"rows_per_mask": 0}, "`rows_per_mask`"),
         ({"groups": {"pair": ["nothing"]}}, "`groups` must name columns"),
+        ({"groups": [["alcohol", "ash"]]}, r"`groups` must be a dictionary .*; got \[\['alcohol'"),
+        ({"groups": {"pair": "ash"}}, r"`groups` must be a dictionary .*; got {'pair': 'ash'}"),
+        ({"groups": {"pair": 3}}, "`groups` must be a dictionary"),
         ({"n_masks": 0}, "`n_masks` must be >= 2"),
         ({"names": ["x"]}, "`names` must be None for a data frame"),
     ],

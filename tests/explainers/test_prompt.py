@@ -999,3 +999,27 @@ def test_runs_have_one_level():
     (error,) = explainer.explain_many(["When?"], progress=False).failures()["error"]
 
     assert "`levels` must be 1" in error
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (lambda n: [np.full(9, 0.5)] * n, r"which are <= 0, .* one of which is \[0.5, 0.5"),
+        (lambda n: [np.full(3, -0.5)] * n, r"of 9 tokens, .* one of which is \[-0.5, -0.5, -0.5\]"),
+        (lambda n: [np.full(9, -0.5)] * (n + 1), r"for each of 1 prompts; it returned 2 rows\."),
+    ],
+)
+def test_log_probabilities_that_are_none_are_refused(parrot, rows, message):
+    """Such as probabilities, those of other tokens, or of other prompts."""
+    parrot.token_log_probs = lambda prompts, answer: rows(len(prompts))
+    explainer = eblime.PromptExplainer(parrot, NOTES)
+    with pytest.raises(eblime.ModelError, match=f"(?s)`token_log_probs` must return.*{message}"):
+        explainer.explain("When?", answer=ANSWER + " Yes.")
+
+
+def test_log_probabilities_may_be_rounded(parrot):
+    """Nearly zero is zero, and nothing is nearly infinite."""
+    parrot.token_log_probs = lambda prompts, answer: [np.full(8, 1e-6)] * len(prompts)
+
+    e = eblime.PromptExplainer(parrot, NOTES).explain("When?", answer=ANSWER)
+    assert abs(e.prediction) < 1e-5

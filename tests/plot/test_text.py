@@ -71,3 +71,22 @@ def test_shades_are_not_cut_at_the_end_of_a_line(columns):
     ax = explained().plot("text", columns=columns)
 
     assert not any(shade.get_clip_on() for shade in [*ax.collections, *ax.lines])
+
+
+@pytest.mark.parametrize(("lines", "shown"), [({}, 40), ({"lines": 50}, 50), ({"lines": None}, 60)])
+def test_a_long_text_shows_as_many_lines_as_wanted(lines, shown):
+    """The title says how many there are, unless all are there."""
+    text = "\n".join(f"line {k}" for k in range(60))
+    e = eblime.TextExplainer(lambda texts: [len(t) for t in texts], n_masks=130).explain(text)
+    ax = e.plot("text", **lines)
+
+    assert [t.get_text() for t in ax.texts if t.get_text().isdecimal()][-1] == str(shown - 1)
+    assert (f"first {shown} of 60 lines" in ax.get_title(loc="left") + ax.get_title()) == (
+        shown < 60
+    )
+
+
+def test_lines_must_be_a_number():
+    """Or None."""
+    with pytest.raises(ValueError, match="`lines` must be >= 1"):
+        explained().plot("text", lines=0)

@@ -105,6 +105,10 @@ def read_table(path: Path | Location) -> Any:
             if location.suffix == ".parquet":
                 return arrow()[1].read_table(stream).to_pandas()
             table = read_csv(stream, location.suffix, low_memory=False)
+            with location.stream() as again:  # pandas has renamed columns with the same name
+                head = read_csv(again, location.suffix, header=None, nrows=1, dtype=str).iloc[0]
+            for name in head[head.duplicated()].dropna():
+                raise ValueError(f"columns must have different names; {name!r} is there twice")
         except ValueError as error:
             raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error
     if len(table.columns) == 1 and ";" in str(table.columns[0]):

@@ -413,6 +413,7 @@ PROMPT = Command(
             "segmentation", f"Parts of a text: {', '.join(SEGMENTATIONS)}.", default="paragraph"
         ),
         Option("score", f"Score of an answer: {', '.join(SCORES)}.", default="mean"),
+        Option("levels", "2 finds documents, then their chunks.", type=int, default=1, batch=False),
     ],
 )
 

@@ -60,7 +60,7 @@ def orthogonal(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks].astype(np.float64)
 
 
-orthogonal.keeps_order = True  # type: ignore[attr-defined]  # see docs/how-to/extend.md
+orthogonal.keeps_order = True  # type: ignore[attr-defined]  # see docs/reference/index.md
 orthogonal.first_look = lambda p: next(  # type: ignore[attr-defined]  # before a stop rule looks
     (n for n, most in ((32, 16), (64, 64), (128, 128)) if p <= most), None
 )

@@ -338,11 +338,9 @@ def place_sources(
         return {**content, **{k: fill(content[k]) for k in ("content", "text") if k in content}}
 
     filled = fill(prompt)
-    if isinstance(filled, str):
-        text = filled
-    else:
-        said = (" ".join([f"{m['role']}:", *_texts(m.get("content"))]) for m in filled)
-        text = "\n\n".join(said)
+    chat = [] if isinstance(filled, str) else filled
+    said = [" ".join([f"{m['role']}:", *_texts(m.get("content"))]) for m in chat]
+    text = "\n\n".join(said) if chat else filled
     return text, json.dumps(filled, ensure_ascii=False), order
 
 

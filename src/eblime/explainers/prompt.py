@@ -139,10 +139,8 @@ class PromptExplainer(BaseExplainer):
         prompt = as_chat(self.prompt, self.system)
         self._normalise(sources=open_sources(self.sources))
         if self.sources is not None:
-            known = self.sources
-            if self.levels == 2:
-                known = open_documents(read_documents(known, self.segmentation), (), "")
-            place_sources(prompt, self._sources(known)[0])
+            names = self._sources(self.sources)[0] if self.levels == 1 else self._documents({})
+            place_sources(prompt, [*names])
         language = self.model.language if self._is_language else as_language_model(self.model)
         if language is not None:
             model = AnswerScore(language=language, score=self.score)
@@ -292,13 +290,15 @@ class PromptExplainer(BaseExplainer):
         if "question" not in row and unknown:
             raise ValueError(f'A row must have a column "question"; got {", ".join(unknown)}.')
         known = {key: row.get(key) for key in _COLUMNS}
-        if answer is not None:
-            known["answer"] = answer
+        known |= {} if answer is None else {"answer": answer}
         return {  # a table has NaN where a row has no answer
             key: value
             for key, value in known.items()
             if not (value is None or (isinstance(value, float) and isnan(value)))
         }
+
+    def _documents(self, row: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+        return read_documents(row.get("sources", self.sources), self.segmentation)
 
     def _sources(self, sources: object) -> Any:
         return read_sources(sources, segmentation=self.segmentation, separator=self.separator)
@@ -365,15 +365,13 @@ def _explain_levels(
     Nothing but the choice of documents comes from the first half, so that the intervals are those
     of one design.
     """
-    documents = read_documents(row.get("sources", explainer.sources), explainer.segmentation)
+    documents = explainer._documents(row)
     closed = open_documents(documents, (), explainer.separator)
     plain = replace(explainer, sources=closed, levels=1)
     loop = explainer._loop_for(cast("ExplainSettings", settings))
     half, most = max(1, loop.masks_for() // 2), loop.calls.max_calls
 
-    def explain(
-        row: Any, rng: RNGLike, limit: int | None, **settings: Any
-    ) -> dict[int, Explanation]:
+    def explain(row: Any, rng: RNGLike, limit: Any, **settings: Any) -> dict[int, Explanation]:
         settings |= {"n_masks": half, "calls": replace(loop.calls, max_calls=limit)}
         with warnings.catch_warnings():  # more sources than masks are usual here
             warnings.filterwarnings("ignore", "There are more features")

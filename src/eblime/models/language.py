@@ -34,6 +34,7 @@ from eblime._repr import short_repr
 from eblime._text import printable
 from eblime._types import FloatArray
 from eblime.models.conversion import descends
+from eblime.models.likelihood import ROUNDING
 from eblime.models.torch import evaluation
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ _LONGEST_ERROR = 300  # characters of a server's message
 _LONGEST_REPLY = 8_000_000  # bytes
 _LONGEST_WAIT = 600.0  # seconds for a part of a reply; `Calls(timeout=)` limits the whole of it
 _SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
-_ROUNDING = 1e-3  # of a log probability that is nearly 0
 _NOWHERE: deque[dict[str, int]] = deque(maxlen=0)
 USED = ContextVar("USED", default=_NOWHERE)  # what servers say of the tokens of each request
 
@@ -102,6 +102,7 @@ class TransformersModel:
 
     Examples
     --------
+    >>> from eblime.models.language import TransformersModel
     >>> TransformersModel.load("no/such/folder")
     Traceback (most recent call last):
         ...
@@ -309,12 +310,18 @@ class ServerModel:
     https or to this computer, and removed from all that the server returns, if it has at least 8
     characters. Redirects are not followed, and only https goes through a proxy.
 
+    A request that fails is sent again, three times by default; a wrong key or a prompt that is too
+    long is an error at once. A server that wants `max_completion_tokens`, or no `temperature`, says
+    so and gets it from then on. A reply has at most 8 MB. A prompt that is a list of messages needs
+    a server with chats.
+
     `model` is its name on the server, None the only one there; `key_name` the name of the
     environment variable with the key, and None sends no key; `options` are other fields of each
     request, such as {"seed": 1}, where None leaves a field out.
 
     Examples
     --------
+    >>> from eblime.models.language import ServerModel
     >>> ServerModel("http://localhost:8000/v1", model="qwen", temperature=0.7)
     ServerModel(url='http://localhost:8000/v1', model='qwen', temperature=0.7)
     """
@@ -428,7 +435,7 @@ class ServerModel:
             raise self._error(wrong, retry_after=0, status=501)
         logs = [_find(entry, "logprob") for entry in entries[first:]]
         for log in logs:
-            if type(log) not in (int, float) or not -HUGE <= log <= _ROUNDING:
+            if type(log) not in (int, float) or not -HUGE <= log <= ROUNDING:
                 raise self._error(
                     f"must return log probabilities, finite numbers <= 0; it returned {log!r:.40}"
                 )

@@ -23,6 +23,7 @@ SCORES = {  # name -> what it is, in words
     "logit": "the logit of the probability of the answer",
     "similarity": "the similarity of a new answer to the answer",
 }
+ROUNDING = 1e-3  # of a log probability that is nearly 0
 _LARGEST = -1e-7  # log probability of a logit: single precision knows no probability nearer to 1
 
 
@@ -93,11 +94,19 @@ class AnswerScore:
         if self.generates:
             parts = [answer[a:b] for a, b in spans[1:]]
             return np.array([self._compare(new, answer, parts) for new in self.generate(plain)])
-        logs = awaited(self.language.token_log_probs(plain, answer))
-        logs = np.array(logs, dtype=np.float64)
+        returned = awaited(self.language.token_log_probs(plain, answer))
+        logs = [np.asarray(row, dtype=np.float64) for row in returned]
         # a server knows the tokens of an answer when it has scored it
-        members = _members(self.language.token_spans(answer), spans)  # (parts, tokens)
-        totals = logs @ members.T
+        tokens = self.language.token_spans(answer)
+        wrong = [row for row in logs if row.shape != (len(tokens),) or (row > ROUNDING).any()]
+        if wrong or len(logs) != len(plain):
+            raise ValueError(
+                f"`token_log_probs` must return the log probabilities of {len(tokens)} tokens, "
+                f"which are <= 0, for each of {len(plain)} prompts; it returned {len(logs)} rows"
+                f"{f', one of which is {wrong[0].tolist()!r:.60}' if wrong else ''}."
+            )
+        members = _members(tokens, spans)  # (parts, tokens)
+        totals = np.array(logs) @ members.T
         if self.score == "logit":
             totals = np.minimum(totals, _LARGEST)
             return np.asarray(totals - np.log(-np.expm1(totals)))

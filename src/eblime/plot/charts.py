@@ -190,23 +190,19 @@ def compare(
     order = np.argsort(-np.abs(means).max(axis=0), kind="stable")[:top][::-1]
     drawn = style.feature_axes(ax, first, order, row=0.12 + 0.12 * len(means))
     shifts = 0.32 * np.linspace(1, -1, len(means)) * (1 - 1 / len(means))
+    halves = [np.zeros(1)]
     for k, (name, entry) in enumerate(explanations.items()):
         colour, marker = _PALETTE[k % len(_PALETTE)], _MARKERS[k % len(_MARKERS)]
         rows = np.arange(len(order)) + shifts[k]
         if entry.posterior.has_spread:
             ends = entry.posterior.select(order).interval(prob)
             drawn.hlines(rows, *ends.T, color=colour, linewidth=2)
+            halves.append(np.ptp(ends, axis=1) / 2)
         drawn.plot(
             means[k, order], rows, marker, color=colour, markersize=_DOT, label=style.caption(name)
         )
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
-    halves = [
-        np.ptp(x.posterior.interval(prob), axis=1) / 2
-        for x in explanations.values()
-        if x.posterior.has_spread
-    ]
-    if halves:
-        _say_if_small(drawn, np.concatenate(halves))
+    _say_if_small(drawn, np.concatenate(halves))
     style.legend_below(drawn)
     labels = dict.fromkeys(style.heading(entry.label, 44) for entry in explanations.values())
     drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")

@@ -90,7 +90,13 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
     return drawn
 
 
-def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | None = None) -> Axes:
+def dependence(
+    run: Run,
+    *,
+    feature: str | None = None,
+    label: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Importance of a column against its value in each row, with the intervals of single rows.
 
     Points of a category, or of a number in a column with few, are spread sideways. The black lines
@@ -103,7 +109,7 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
     run
         A run over a table.
     feature
-        The column.
+        The column; None is refused, and the columns are listed.
     label
         Draw only explanations of this output.
     ax

@@ -21,13 +21,18 @@ _COLUMN = 0.602 * _POINTS / 72  # inches: the advance of DejaVu Sans Mono
 
 
 def highlighted(
-    explanation: Explanation, *, columns: int = _COLUMNS, ax: Axes | None = None
+    explanation: Explanation,
+    *,
+    columns: int = _COLUMNS,
+    lines: int | None = _MOST_LINES,
+    ax: Axes | None = None,
 ) -> Axes:
     """The text: green words raise the score, orange words lower it; darker words have more effect.
 
     The sources of a prompt are drawn as words are. A word has a colour and a line below it only if
     its 95 % interval excludes zero. Lines have at most `columns`
-    characters, fewer in narrow axes. Long texts are cut after 40 lines.
+    characters, fewer in narrow axes. Long texts are cut after `lines`, 40 by default; None draws
+    all of them.
 
     Examples
     --------
@@ -42,10 +47,11 @@ def highlighted(
     if scene.domain != "prompt":  # which is drawn in the same way, by its sources
         needs_domain(explanation, "text", 'plot("text")')
     check_count("columns", columns)
+    check_count("lines", 1 if lines is None else lines)
     post, shares = explanation.posterior, signed_shares(explanation)
     columns = columns if ax is None else min(columns, _room(ax))
-    placed, lines = _wrap(scene.pieces, scene.owners, columns)
-    shown = min(lines, _MOST_LINES)
+    placed, needed = _wrap(scene.pieces, scene.owners, columns)
+    shown = min(needed, lines or needed)
     drawn = axes(ax, _size(columns, shown))
     drawn.set_ylim(shown + 0.1, -0.5)
     grid = _grid(drawn)
@@ -62,7 +68,7 @@ def highlighted(
             if post.has_spread and share:
                 drawn.plot(ends, [line + 0.82] * 2, linewidth=2, **style)
         drawn.text(start, line + 0.5, text.replace("$", r"\$"), **font)
-    cut = f"; first {shown} of {lines} lines" if lines > shown else ""
+    cut = f"; first {shown} of {needed} lines" if needed > shown else ""
     words = "green raises, orange lowers" + ", no colour: sign uncertain" * post.has_spread
     title(drawn, explanation, words + cut)
     drawn.set_axis_off()

@@ -302,7 +302,6 @@ _DESIGNS = {
     "bernoulli": "each feature is shown with probability one half",
     "orthogonal": "balanced, each mask followed by its opposite",
     "leverage": "random pairs of opposites, all sizes equally often, with weights that correct it",
-    "focused": "pairs of opposites, preferably where the prediction is uncertain",
     "adaptive": "pairs of opposites, chosen in rounds where they narrow the intervals most",
     "exhaustive": "all possible masks",
     "sizes": "first how many features to hide, then which ones, both uniformly",

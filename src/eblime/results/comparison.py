@@ -216,16 +216,14 @@ class Comparison:
         check_count("top", top)
         check_level("prob", prob)
         first, *others = self.methods
-        seeds = self._other_seeds(top)
-        lowest = np.quantile(seeds, _RARE, axis=0) if len(seeds) else None
-        typical = np.median(seeds, axis=0) if len(seeds) else np.full(3, np.nan)
-        chance = 0.0 if self._first.exhaustive else 1 - prob if len(seeds) else np.nan
-        r2 = prediction_r2(self._first.posterior)
+        lowest, typical = np.quantile(self._other_seeds(top), [_RARE, 0.5], axis=0)
+        known, r2 = np.isfinite(lowest[1]), prediction_r2(self._first.posterior)
+        chance = 0.0 if self._first.exhaustive else 1 - prob if known else np.nan
         tau, overlap, signs = map(float, typical)
         rows = [Effect("seed", "another seed", tau, overlap, signs, chance, r2, None)]
         for name in others:
             found, matters = self._measures(first, name, top, prob), None
-            if lowest is not None and np.isfinite(found[1]):
+            if known and np.isfinite(found[1]):
                 matters = bool((np.array(found[:2]) < lowest[:2] - 1e-12).any())
             setting, r2 = self.settings.get(name, METHOD), prediction_r2(self[name].posterior)
             rows.append(Effect(setting, name.removeprefix(f"{setting}="), *found, r2, matters))
@@ -278,6 +276,7 @@ class Comparison:
     def _other_seeds(self, top: int) -> FloatArray:
         """Kendall's tau, overlap and equal signs of the first and of seeds imagined, (n, 3).
 
+        One row of NaN if there are no intervals or nothing to compare.
         If the posterior is right, the truth is a draw of it, and the means from other masks differ
         from the truth as much again: they are the sum of two draws, minus the mean.
         """
@@ -286,7 +285,7 @@ class Comparison:
         if self._first.exhaustive:
             return np.ones((1, 3))
         if cells is None or not post.has_spread:
-            return np.empty((0, 3))
+            return np.full((1, 3), np.nan)
         n = max(40, min(_SEEDS, _MOST_PAIRS // len(cells.sizes) ** 2))
         rng, mean = np.random.default_rng(0), post.mean
         means = post.sample(n, rng) + post.sample(n, rng) - mean

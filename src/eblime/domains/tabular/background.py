@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -154,6 +154,13 @@ def _draw_from_cells(
 def group_columns(names: Sequence[str], groups: Groups | None) -> dict[str, str]:
     """The group of each column that has one; columns are given by their names or numbers."""
     found: dict[str, str] = {}
+    given: Any = groups or {}
+    lists = given.values() if isinstance(given, Mapping) else [None]
+    if any(isinstance(each, str) or not isinstance(each, Iterable) for each in lists):
+        raise TypeError(
+            "`groups` must be a dictionary from names of groups to lists of columns, such as "
+            f"{{'job': ['job_a', 'job_b']}}; got {given!r:.80}."
+        )
     for title, entries in (groups or {}).items():
         for entry in entries:
             number = names.index(str(entry)) if str(entry) in names else entry
