@@ -492,7 +492,7 @@ def test_an_explanation_that_is_not_there_says_why(tmp_path):
         (1, None, "input 1; it failed: ValueError: "),
         (3, None, "input 3; its inputs are 0 to 2[.]$"),
         (2, None, "input 2; keep=True saves them[.]$"),
-        (0, 4, "input 0, output 4; saved are 0-0.eblime[.]$"),
+        (0, 4, "input 0, output 4; keep=True saves them[.]$"),
     ]:
         with pytest.raises(FileNotFoundError, match=words):
             run.explanation(number, target)

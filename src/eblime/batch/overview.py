@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-from base64 import b64encode
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -18,7 +16,7 @@ from eblime.batch.results import Run
 from eblime.batch.truth import Decisions
 from eblime.reporting.page import report
 from eblime.reporting.render import render_page
-from eblime.reporting.views import thumbnail
+from eblime.reporting.views import figure_data, thumbnail
 from eblime.results.notes import UNRELIABLE, cautions, nothing_certain
 
 _LISTED = 1_000  # explanations in the list of inputs; of more, the worst fits and the first ones
@@ -50,6 +48,7 @@ def overview(
     links = {} if path is None else _pages(run, Location.of(path), listed, pages, progress)
     regions = bool(entries["regions"].all())  # of their own input, such as superpixels
     importances = [] if regions else list(run.summary(prob).itertuples())
+    curve = decisions.curve if decisions else None
     digits = decimals([np.array([row.high for row in importances])])
     page = render_page(
         "run.html.j2",
@@ -66,18 +65,11 @@ def overview(
         links=links,
         failures=failures,
         decisions=decisions,
-        curve=_picture(decisions.curve) if decisions and decisions.curve else "",
+        curve=figure_data(curve.plot().figure, 110) if curve else "",
     )
     if path is not None:
         Location.of(path).write(page.encode())
     return page
-
-
-def _picture(curve: Any) -> str:
-    """A curve of detection, as the data of a PNG."""
-    content, axes = io.BytesIO(), curve.plot()
-    axes.figure.figure.savefig(content, format="png", dpi=110)
-    return b64encode(content.getvalue()).decode()
 
 
 def _entries(run: Run) -> Any:

@@ -181,9 +181,7 @@ class Run:
                 why = f"its inputs are 0 to {count - 1}."
             elif number in set(failures["input"]):
                 why = f"it failed: {failures.set_index('input')['error'][number]}"
-            elif names:
-                why = f"saved are {', '.join(names)}."
-            what = f"input {number}" if target is None else f"input {number}, output {target}"
+            what = f"input {number}" + ("" if target is None else f", output {target}")
             raise FileNotFoundError(f"{self.location} has no explanation of {what}; {why}")
         file = self.location / f"explanations/{name}"
         run_folder.refuse_links(self.location, [f"explanations/{name}"])
@@ -336,18 +334,6 @@ class Run:
 
         It needs the whole explanations of all inputs (`keep=True`), by `EBLIME()`. The notes of
         `eblime.EBLIME.pool` have the prior.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> import eblime
-        >>> rows = np.random.default_rng(0).random((20, 3))
-        >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
-        ...     run.pool().explanation(3).provenance["pooled"]
-        'pooled over 4 inputs'
         """
         from eblime.batch.pool import pool
 

@@ -105,15 +105,14 @@ def _compare(table: Any, words: list[str]) -> measures.DetectionCurve | None:
     if "located" in flaws:
         shown = flaws.loc[flaws["outcome"] == "hit", "located"].dropna()
         words.append(f"The explanation shows the flaw in {shown.sum():.0f} of {len(shown)} hits.")
-    if "size" not in flaws:
-        return None
-    flaws = flaws.dropna(subset="size")
-    try:
-        curve = measures.probability_of_detection(flaws["size"], flaws["outcome"] == "hit")
-    except ValueError as error:
-        words.append(f"No curve of detection. {error}")
-        return None
-    words += str(curve).splitlines()
+    curve = None
+    if "size" in flaws:
+        flaws = flaws.dropna(subset="size")
+        try:
+            curve = measures.probability_of_detection(flaws["size"], flaws["outcome"] == "hit")
+            words += str(curve).splitlines()
+        except ValueError as error:
+            words.append(f"No curve of detection. {error}")
     return curve
 
 
@@ -124,8 +123,9 @@ def _located(run: Run, row: Mapping[Any, Any], folder: Path, kept: Container[str
     explanation = run.explanation(row["input"], row["target"])
     fit = (run.settings["about"] or {}).get("fit", "stretch")
     region = _region(row, folder, explanation.segments.shape, fit)
-    share = measures.covered_share(explanation, region, top=_TOP) if region.any() else np.nan
-    return share if np.isnan(share) else float(share >= 0.5)
+    if not region.any():
+        return np.nan
+    return float(measures.covered_share(explanation, region, top=_TOP) >= 0.5)
 
 
 def _region(row: Mapping[Any, Any], folder: Path, shape: tuple[int, ...], fit: str) -> BoolArray:
