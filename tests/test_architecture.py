@@ -41,9 +41,7 @@ ALLOWED = {
     "core": {"_checks", "_types", "numpy", "scipy"},
     "laws": {"core"},
     "answers": {"_types", "numpy"},
-    "posterior": {
-        *("_checks", "_table", "_threads", "_types", "answers", "core", "protocols", "numpy"),
-    },
+    "posterior": {"_checks", "_table", "_types", "answers", "core", "protocols", "numpy"},
     "methods": {
         *("_checks", "_lazy", "_repr", "_threads", "_types", "answers", "core", "kernels"),
         *("posterior", "protocols", "registry", "numpy"),
