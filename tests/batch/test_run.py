@@ -156,7 +156,7 @@ def test_open_run_reads_a_run(tmp_path):
     assert "column 0" in page
     with pytest.raises(FileNotFoundError, match="has no manifest"):
         eblime.open_run(tmp_path)
-    with pytest.raises(FileNotFoundError, match="keep=True"):
+    with pytest.raises(FileNotFoundError, match="its inputs are 0 to 8"):
         run.explanation(99)
 
 

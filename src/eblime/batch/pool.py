@@ -48,6 +48,8 @@ def pool(run: Run) -> Run:
     run_folder.refuse_links(folder)
     with folder.lock():
         if run_folder.part_files(folder):  # of an earlier call
+            before = {**run_folder.read_manifest(folder)["settings"], "pooled": len(names)}
+            run_folder.refuse_difference(folder, before, settings)
             run_folder.remove_run(folder)
         identity = digest_of(settings)[:16]
         run_folder.write_manifest(folder, identity, settings)
