@@ -87,9 +87,6 @@ class Run:
     >>> run = eblime.explain_many(explainer, rows[:6], progress=False)
     >>> run.summary()["feature"].tolist()
     ['a', 'c', 'b']
-    >>> rows_of_run = run.frame()
-    >>> rows_of_run.columns[:4].tolist(), len(rows_of_run)
-    (['input', 'name', 'target', 'label'], 18)
     """
 
     location: Location
@@ -152,13 +149,7 @@ class Run:
         )
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """The rows of `frame`, one part at a time; all rows of an input are in the same part.
-
-        Parameters
-        ----------
-        columns
-            Names of the columns to read, as for `frame`.
-        """
+        """The rows of `frame`, one part at a time; all rows of an input are in the same part."""
         return (_explained([table]) for table in self._tables(columns))
 
     def failures(self) -> pd.DataFrame:

@@ -150,9 +150,6 @@ def _worker_count(job: Job, parts: int) -> int:
     return max(1, min(available_cores(), (free_memory() or 8 << 30) // _MEMORY, parts))
 
 
-# Supervision
-
-
 class _Lane:
     """One worker at a time, which another one replaces if it crashes, hangs or has grown."""
 
@@ -265,9 +262,6 @@ class _Server:
         return [row for number in numbers for row in rows[number]], held
 
 
-# Processes
-
-
 class _Process:
     """A process with a pipe, which ends when the process does."""
 
@@ -333,9 +327,6 @@ def _exit_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-# Actors of Ray
 
 
 class _Actor:
