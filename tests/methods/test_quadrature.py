@@ -25,8 +25,10 @@ from eblime.core.quadrature import (
 )
 from eblime.core.walsh import Parameters, Prior
 from eblime.designs.adaptive import in_pairs
+from eblime.designs.arrays import orthogonal
 from eblime.designs.masks import exhaustive
 from eblime.kernels import ExponentialKernel
+from eblime.methods import quadrature
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 
 RNG = np.random.default_rng
@@ -456,6 +458,24 @@ def _in_rounds(scores: np.ndarray, masks: np.ndarray, sizes: tuple[int, ...]) ->
     for rows in np.split(np.arange(len(masks)), np.cumsum(sizes)):
         known = known.append(masks[rows], scores[rows], np.ones(len(rows)))
     return known
+
+
+def test_shapley_values_are_widened_as_much_as_banzhaf_values(monkeypatch):
+    """On balanced masks, whose fit leaves little lack of fit to be seen; other masks stay."""
+    balanced, others = orthogonal(RNG(0), 128, 12), RNG(1).integers(0, 2, (128, 12)).astype(float)
+
+    def spreads(masks):
+        scores = np.tanh(3 * game(masks)) + masks[:, 4] * masks[:, 5] * masks[:, 6]
+        made = [eblime.fit(masks, scores, method=Quadrature(index=name)) for name in INDICES]
+        return np.array([post.sd for post in made])
+
+    wide, same = spreads(balanced), spreads(others)
+    monkeypatch.setattr(quadrature, "_least_variance", lambda _: 0.0)
+    factor = wide / spreads(balanced)
+
+    assert factor.min() > 1.2
+    assert_allclose(factor[2], factor[1])
+    assert_allclose(same, spreads(others))
 
 
 def test_rounds_that_were_predicted_badly_widen_the_intervals():

@@ -130,8 +130,6 @@ class Session:
             masks, self.generator = self.first.masks, self.rng.bit_generator.state
             with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
                 self.fit = fit_each(self.settings.method, self.rng, self.answers)
-                for posterior in self.fit:
-                    _ = posterior.r2_held_out  # computed now, so that printing fits nothing
         return list(zip(self.fit, self.answers, strict=True))
 
     def _next_question(self) -> Question | None:

@@ -31,7 +31,7 @@ _WORDS = {
     "banzhaf": "Banzhaf values",
     "shapley": "Shapley values",
 }
-INDICES = tuple(_WORDS)
+INDICES, _SHAPLEY = tuple(_WORDS), _WORDS["shapley"]
 _ONE = "One mask says nothing about the importances: Quadrature needs at least 2 distinct masks."
 
 
@@ -172,7 +172,7 @@ def fit_indices(
     table = read_table(masks[:, order], scores, noisy=answers.noisy, ends=answers.exact_ends)
     held_out: float | None = None
     widening: float | None = None
-    laws: Sequence[Law]
+    laws: list[Law]
     if table.n_masks == 1:
         sizes = [len(index.subsets(p)) for index in indices]
         laws = [PointMass(mean=np.zeros(n), method="Quadrature", refusal=_ONE) for n in sizes]
@@ -191,13 +191,12 @@ def fit_indices(
         with few_threads(0):  # of many small products, threads cost more than they save
             rounds = _last_rounds(masks[:, order], scores, answers)
             function = Function.fit(table, rounds, find_twins(masks[:, order], scores))
-            ordered = zip(function.laws(indices), indices, strict=True)
-            found = [_reorder(law, index, order) for law, index in ordered]
-            least = _least_variance(answers)
-            laws = [
-                _widen(law, least) if index.order == 1 else law
-                for law, index in zip(found, indices, strict=True)
-            ]
+            least, laws = _least_variance(answers), []
+            for law, index, estimand in zip(function.laws(indices), indices, words, strict=True):
+                if index.order == 1:  # Shapley values are as much too certain as Banzhaf values
+                    known = function.laws([banzhaf()])[0] if estimand == _SHAPLEY else law
+                    law = _widen(law, least, known)
+                laws.append(_reorder(law, index, order))
         held_out = function.held_out_r2
         widening = None if answers.rounds is None else function.widening
     return tuple(
@@ -225,9 +224,9 @@ def _least_variance(answers: Answers) -> float:
     return float(_CHECKED * left * sigma2 * np.mean(1 / spectrum.d))
 
 
-def _widen(law: NormalMixture, least: float) -> NormalMixture:
-    """The law with a mean variance of at least that, all correlations kept."""
-    own = float(np.mean(law.sd**2))
+def _widen(law: NormalMixture, least: float, known: NormalMixture) -> NormalMixture:
+    """The law wider by what `known` needs for a mean variance of `least`, all correlations kept."""
+    own = float(np.mean(known.sd**2))
     factor = max(1.0, least / own) if own > 0 else 1.0
     centre = law.weights @ law.means
     means = centre + np.sqrt(factor) * (law.means - centre)
@@ -301,7 +300,7 @@ def _intercept(mean: FloatArray, answers: Answers, estimand: str) -> float:
     Shapley values add up from the score with everything hidden to that of the input. For the other
     indices it is the intercept that fits the answers best, with their weights for "lime".
     """
-    if estimand == _WORDS["shapley"] and answers.original is not None:
+    if estimand == _SHAPLEY and answers.original is not None:
         return float(answers.original - mean.sum())
     weights = answers.weights if estimand == _WORDS["lime"] else np.ones(answers.n_masks)
     return float(weights @ (answers.scores - answers.masks @ mean) / weights.sum())
