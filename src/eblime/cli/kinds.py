@@ -169,6 +169,20 @@ OF_GRAPHS = used_by(
     Option("activation", "Of an ONNX graph's outputs.", default="auto", choices=ACTIVATIONS),
     Option("output_name", "Which output of an ONNX graph to use.", setting="output"),
 )
+
+
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """`0.5,1,1` as numbers."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise ValueError(f"{text!r} must be numbers such as 0.5,1,1.") from error
+
+
+_SPACING = (
+    Option("spacing", "Size of a pixel or voxel: 0.5,1,1.", parse=parse_numbers, commas=True),
+    Option("unit", "Unit of the spacing.", default="mm"),
+)
 IMAGE = Command(
     help="Explain a photo, or every photo of a folder, by superpixels.",
     metavar="PHOTO",
@@ -192,6 +206,7 @@ IMAGE = Command(
             Option("bits", "How many bits pixels use, such as 12 of 16.", type=int),
             Option("window", "Pixels that become black and white: 200,3800.", commas=True),
         ),
+        *_SPACING,
         Option(
             "normalise",
             "Pixels that an ONNX graph takes: 0 to 1, standardised, -1 to 1, or 0 to 255.",
@@ -445,14 +460,6 @@ SIGNAL = Command(
 )
 
 
-def parse_numbers(text: str) -> tuple[float, ...]:
-    """`0.5,1,1` as numbers."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        raise ValueError(f"{text!r} must be numbers such as 0.5,1,1.") from error
-
-
 VOLUME = Command(
     help="Explain a volume or a folder of volumes, by blocks or regions.",
     metavar="VOLUME",
@@ -469,8 +476,7 @@ VOLUME = Command(
             "slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) or slic:n_segments=100.",
             "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
         ),
-        Option("spacing", "Size of a voxel: 0.5,1,1.", parse=parse_numbers, commas=True),
-        Option("unit", "Unit of the spacing.", default="mm"),
+        *_SPACING,
         Option("axes", "Names of the axes: time,x,y.", parse=lambda t: t.split(","), commas=True),
         Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),

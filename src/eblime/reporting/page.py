@@ -19,7 +19,6 @@ from eblime._text import printable
 from eblime._types import BoolArray, FloatArray, IntArray, Record
 from eblime.kernels import ExponentialKernel, kernel_of, uniform
 from eblime.plot.maps import truth_share
-from eblime.plot.volumes import sections_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
@@ -246,8 +245,9 @@ def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int)
     values = explanation.details().get("value")
     if values is not None:
         found["value"] = [printable(values[j]) for j in order]
-    if explanation.scene.domain == "volume":
-        places = sections_of(explanation).extents()
+    scene: Any = explanation.scene
+    if scene.domain == "volume" or getattr(scene, "spacing", None) is not None:
+        places = scene.places("voxels")
         found["place"] = [places[j] for j in order]
     return found | _spread(post, order, k) if post.has_spread else found
 

@@ -39,7 +39,7 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
     open file or a PIL image; DICOM files need pydicom. `name` is that in error messages. A photo
     that cannot be read, has several pages, or more than 100 million pixels is refused.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     name = _name(source) if name is None else repr(name)
     if _is_pil(source):
@@ -57,13 +57,11 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
             return _upright(opened, name)
     except FileNotFoundError:
         raise
-    except UnidentifiedImageError as error:
-        raise ValueError(
-            f"{name} is not an image in a supported format: {', '.join(_FORMATS)}. Read other "
-            "formats with another package, and pass the array."
-        ) from error
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{name} cannot be read: {error}.") from error
+        raise ValueError(
+            f"{name} cannot be read: {error}. Supported formats are {', '.join(_FORMATS)}; read "
+            "others with another package, and pass the array."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
