@@ -57,7 +57,7 @@ ALLOWED = {
     "kernels": {"_checks", "_types", "core", "protocols", "registry", "numpy"},
     # from an input to an explanation
     "domains": {
-        *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
+        *("_checks", "_digest", "_field_checks", "_types", "_warn", "protocols", "PIL"),
         *("_lazy", "_threads", "h5py", "narwhals", "nibabel", "numpy", "pandas", "pydicom"),
         "ruptures",
         *("scipy", "skimage", "tifffile"),

@@ -16,11 +16,14 @@ from scipy import ndimage
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
+from eblime._digest import digest_of
 from eblime._types import Columns, FloatArray, IntArray
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("auto", "mean", "blur")
 _BLOCK = 1 << 16  # words that are rendered at once
+_CUTS: dict[str, Labels] = {}  # by content, so that another target needs no new cut
+_CUTS_KEPT, _MOST_KEPT = 4, 1 << 20  # cuts, and pixels of one
 _COUNTS = {"n", "rows", "columns", "width", "windows", "bands"}  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], ArrayLike]
 Labels = NDArray[np.intp]
@@ -160,13 +163,19 @@ class Segmenter:
                 f"The {self.kind} must vary for segmentation={name!r}; all of it is the same. Use "
                 f"segmentation={self.regular!r} or pass your own labels."
             )
+        key = digest_of((self.kind, name, dict(params), array))
+        labels = _CUTS.get(key)
         try:
-            labels = self.known[name](_unit_range(array), **params)
+            labels = self.known[name](_unit_range(array), **params) if labels is None else labels
         except Exception as error:  # scikit-image does not check its parameters
             raise ValueError(
                 f"The segmentation {name!r} failed with the parameters {dict(params)!r}: "
                 f"{type(error).__name__}: {error}."
             ) from error
+        if labels.size <= _MOST_KEPT:
+            _CUTS[key] = labels
+            while len(_CUTS) > _CUTS_KEPT:
+                _CUTS.pop(next(iter(_CUTS)), None)
         if factor > 1:
             labels = labels[np.ix_(*(np.arange(length) // factor for length in sides))]
         return np.asarray(labels)

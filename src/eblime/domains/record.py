@@ -189,7 +189,7 @@ class Domain:
 
     Examples
     --------
-    A series of numbers, cut into parts of equal length:
+    A series of numbers, cut in two:
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -198,25 +198,16 @@ class Domain:
     >>> @dataclass(frozen=True)
     ... class Series:
     ...     values: np.ndarray
-    ...     parts: int
     ...     domain = "series"
     ...     sizes = (256,)  # batch sizes worth trying
-    ...
-    ...     @property
-    ...     def n_features(self):
-    ...         return self.parts
-    ...
-    ...     @property
-    ...     def features(self):
-    ...         return [f"part {k}" for k in range(self.parts)]
+    ...     n_features, features = 2, ("first half", "second half")
     ...
     ...     def inputs(self, masks):
-    ...         return self.values * masks.repeat(len(self.values) // self.parts, axis=1)
+    ...         return self.values * masks.repeat(len(self.values) // 2, axis=1)
     >>> domain = Domain(name="series", feature="part", scene=Series, read=Series)
-    >>> last = lambda batch: batch[:, -1]
-    >>> explainer = eblime.Explainer(last, domain, settings={"parts": 3})
+    >>> explainer = eblime.Explainer(lambda batch: batch[:, -1], domain)
     >>> [name for name, _ in explainer.explain(np.ones(6)).as_list(top=1)]
-    ['part 2']
+    ['second half']
     """
 
     name: str

@@ -76,14 +76,6 @@ class Comparison:
     >>> both.methods
     ('eblime', 'lime')
 
-    Two ways to hide a word, of which the model takes no notice:
-
-    >>> both = eblime.compare(good, "a good film", hide=["", "[MASK]"])
-    >>> both.methods
-    ("hide=''", 'hide=[MASK]')
-    >>> both.sensitivity(top=1)["top_jaccard"].tolist()
-    [1.0, 1.0]
-
     Two models:
 
     >>> models = {"new": good, "old": lambda texts: [0.8 * ("good" in text) for text in texts]}
