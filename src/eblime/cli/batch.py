@@ -23,13 +23,13 @@ from eblime import registry
 from eblime._text import csv_text
 from eblime.batch.folder import part_files, part_numbers, read_manifest
 from eblime.batch.location import Location
+from eblime.batch.results import Run, open_run
 from eblime.cli import options
 from eblime.cli.assembly import PICKLES, make_explainer, model_of
 from eblime.cli.show import print_pages, say, show_page
 from eblime.domains.record import Command, Domain, Item, Option
 
 if TYPE_CHECKING:
-    from eblime.batch.results import Run
     from eblime.engine.cache import AnswerCache
 
 _SOME_FAILED, _INTERRUPTED = 3, 130  # exit codes
@@ -289,8 +289,6 @@ def _report(run: str, open: bool, pdf: bool, **values: Any) -> None:
 
     Example: eblime report run/ --truth known.csv --rule rule.json
     """
-    from eblime.batch.results import open_run
-
     page = _write_page(open_run(run), **values)
     say(f"Wrote {page}.")
     if pdf:
