@@ -706,7 +706,9 @@ def test_a_table_that_cannot_be_read_is_named(folder, capsys, name):
 def tall(folder):
     """A folder with two tall photos, one of which a camera has stored on its side."""
     (folder / "tall").mkdir()
-    upright = Image.fromarray(np.full((60, 40, 3), 200, dtype=np.uint8))
+    pixels = np.full((60, 40, 3), 200, dtype=np.uint8)
+    pixels[:, -4:] = 0
+    upright = Image.fromarray(pixels)
     turned = Image.Exif()
     turned[0x0112] = 6  # rotate by 90 degrees to look at it
     upright.rotate(90, expand=True).save(folder / "tall" / "a.png", exif=turned)
@@ -715,7 +717,7 @@ def tall(folder):
 
 FITS = {  # what is said, the upper left corner, and the middle
     "crop": ("40 x 60 pixels cropped to the middle 40 x 40", 200),
-    "pad": ("40 x 60 pixels with black borders to 60 x 60", 0),
+    "pad": ("40 x 60 pixels with plain borders to 60 x 60", 180),
     "stretch": ("40 x 60 pixels stretched to 20 x 20", 200),
 }
 

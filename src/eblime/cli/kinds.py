@@ -202,7 +202,12 @@ IMAGE = Command(
         *used_by(
             "inputs",
             Option("size", "Scale photos to this size.", type=int, minimum=1),
-            Option("fit", "How: with black borders, or cropped.", default="pad", choices=_FITS),
+            Option(
+                "fit",
+                "How: with borders in the mean colour, or cropped.",
+                default="pad",
+                choices=_FITS,
+            ),
             Option("bits", "How many bits pixels use, such as 12 of 16.", type=int),
             Option("window", "Pixels that become black and white: 200,3800.", commas=True),
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -91,8 +92,8 @@ def read_photo(
     size
         (height, width, channels), with 1 or 3 channels; None keeps the photo's size, in RGB.
     fit
-        How a photo of another shape gets that size: "crop" keeps its middle, "pad" adds black
-        borders, and "stretch" changes its proportions.
+        How a photo of another shape gets that size: "crop" keeps its middle, "pad" adds borders
+        in its mean colour, and "stretch" changes its proportions.
     bits, window
         See `scale_pixels`.
     floats
@@ -112,7 +113,10 @@ def read_photo(
     if size is not None:
         if words := fit_words((image.height, image.width), size, fit):
             about["fit"] = words
-        ways: Any = {"crop": ImageOps.fit, "pad": ImageOps.pad, "stretch": Image.Image.resize}
+        mean = np.asarray(image).mean(axis=(0, 1))  # a border that looks like a hidden one
+        colour = mean.item() if deep else tuple(np.rint(np.ravel(mean)).astype(int).tolist())
+        pad = partial(ImageOps.pad, color=colour)
+        ways: Any = {"crop": ImageOps.fit, "pad": pad, "stretch": Image.Image.resize}
         image = ways[fit](image, (size[1], size[0]), Image.Resampling.BICUBIC)
     pixels = np.asarray(image)
     if deep:
@@ -183,7 +187,7 @@ def fit_words(shape: tuple[int, int], size: tuple[int, int, int], fit: str) -> s
     scale = (max if fit == "pad" else min)(height / size[0], width / size[1])
     there = round(scale * size[0]), round(scale * size[1])
     end = size if fit == "stretch" else there
-    way = {"crop": "cropped to the middle", "pad": "with black borders to"}.get(fit, "stretched to")
+    way = {"crop": "cropped to the middle", "pad": "with plain borders to"}.get(fit, "stretched to")
     return "" if there == shape else f"{width} x {height} pixels {way} {end[1]} x {end[0]}"
 
 
