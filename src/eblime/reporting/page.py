@@ -22,7 +22,7 @@ from eblime.plot.maps import truth_share
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
-from eblime.reporting.views import MOST, as_lines, input_view
+from eblime.reporting.views import MOST, as_lines, figure_data, input_view
 from eblime.results.citations import Citations
 from eblime.results.comparison import Comparison
 from eblime.results.estimand import describe_estimand, plain_estimand
@@ -144,13 +144,9 @@ def citations(
 
 
 def _comparison(compared: Comparison, k: int) -> Record:
-    import io
-
-    content = io.BytesIO()
-    compared.pictures(k).savefig(content, format="png", dpi=80)
     head, *rows = compared.sensitivity_cells(k)
     return {
-        "picture": b64encode(content.getvalue()).decode(),
+        "picture": figure_data(compared.pictures(k), 80),
         "head": head,
         "rows": rows,
         "notes": compared.notes(k),
