@@ -334,7 +334,7 @@ BOARD = np.indices((700, 700)).sum(axis=0)
             lambda: inflated(
                 7,
                 {
-                    "labels": np.arange(300_000).reshape(3, -1) % 2,
+                    "parts": np.arange(300_000).reshape(3, -1) % 2,
                     "signal": np.zeros((3, 100_000)),
                     "hidden": np.zeros((1, 3, 100_000)),
                 },

@@ -22,7 +22,7 @@ from eblime.plot.maps import truth_share
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
-from eblime.reporting.views import MOST, as_lines, input_view
+from eblime.reporting.views import MOST, as_lines, figure_data, input_view
 from eblime.results.citations import Citations
 from eblime.results.comparison import Comparison
 from eblime.results.estimand import describe_estimand, plain_estimand
@@ -144,13 +144,9 @@ def citations(
 
 
 def _comparison(compared: Comparison, k: int) -> Record:
-    import io
-
-    content = io.BytesIO()
-    compared.pictures(k).savefig(content, format="png", dpi=80)
     head, *rows = compared.sensitivity_cells(k)
     return {
-        "picture": b64encode(content.getvalue()).decode(),
+        "picture": figure_data(compared.pictures(k), 80),
         "head": head,
         "rows": rows,
         "notes": compared.notes(k),
@@ -159,9 +155,7 @@ def _comparison(compared: Comparison, k: int) -> Record:
 
 
 def _section(explanation: Explanation, k: int, truth: BoolArray | None = None) -> Record:
-    post, order = explanation.posterior, explanation.posterior.order()
-    names = explanation.features
-    data = page_data(explanation, min(k, post.n_features))
+    p = explanation.posterior.n_features
     return {
         "of": explanation,
         "fit": fit_sentence(explanation),
@@ -171,15 +165,11 @@ def _section(explanation: Explanation, k: int, truth: BoolArray | None = None) -
         "truth": "" if truth is None else truth_share(explanation, truth, k),
         "cautions": [*cautions(explanation)],
         "nothing": nothing_certain(explanation),
-        "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
-        "places": data.get("place", []),
-        "left_out": max(0, len(order) - MOST),
+        "left_out": max(0, p - MOST),
         "settings": settings(explanation),
         "meaning": plain_estimand(explanation),
-        "indices": data.get("indices", {}),
         "index": getattr(explanation.method, "index", None),
-        "has_intervals": "low" in data,
-        "data": data,
+        "data": page_data(explanation, min(k, p)),
     }
 
 

@@ -39,6 +39,7 @@
       this.tools();
       if (this.data.fit?.numbers) this.whatIf();
       this.paint();
+      this.visit(0);
       this.choose(0);
       for (const radio of root.querySelectorAll(".index input")) {
         radio.addEventListener("change", () => this.switchTo(radio.value));
@@ -67,6 +68,9 @@
 
     // The slices through the centre of a feature, where these are stored.
     visit(position) {
+      const mark = this.marks.find((node) => Number(node.dataset.feature) === this.data.index[position]);
+      const box = mark?.closest(".document");
+      if (box) box.scrollTop += mark.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 4;
       const centre = this.centres[this.data.index[position]];
       if (!centre) return;
       this.panels.forEach(({ input, show, places }, axis) => {
