@@ -20,10 +20,7 @@ from eblime.reporting.render import render_page
 from eblime.reporting.views import thumbnail
 from eblime.results.notes import UNRELIABLE, cautions, nothing_certain
 
-_MOST = 40  # rows of the lists of classes, features and failures
-_FEW = 10  # features that are shown at first
 _LISTED = 1_000  # explanations in the list of inputs; of more, the worst fits and the first ones
-_OUTPUTS = 60  # outputs to choose from
 _TOP = 3  # features of an explanation in the list
 _OWN = ["input", "target"]  # of an explanation
 _SAME = ["label", "prediction", "r2", "r2_held_out"]  # in all its rows
@@ -46,6 +43,7 @@ def overview(
     """
     check_progress(progress)
     entries, failures = _entries(run), list(run.failures().itertuples())
+    done = entries["input"].nunique()
     r2_name = "R² (in-sample where not held out)" if entries["in_sample"].any() else "held-out R²"
     listed = list(_listed(run, entries).itertuples())
     links = {} if path is None else _pages(run, Location.of(path), listed, pages, progress)
@@ -55,8 +53,8 @@ def overview(
     page = render_page(
         "run.html.j2",
         scripts=("download.js", "run.js"),
-        heading=f"Run “{run.location.name}”",
-        done=entries["input"].nunique(),
+        heading=f"Run “{run.location.name}”: {done} inputs",
+        done=done,
         count=run.settings["count"],
         explanations=len(entries),
         median=entries["r2"].median(),
@@ -68,12 +66,10 @@ def overview(
         prob=prob,
         r2_name=r2_name,
         unreliable=UNRELIABLE,
-        outputs=sorted({row.label for row in listed})[:_OUTPUTS],
+        outputs=sorted({row.label for row in listed}),
         listed=listed,
         links=links,
         failures=failures,
-        few=_FEW,
-        most=_MOST,
     )
     if path is not None:
         Location.of(path).write(page.encode())
@@ -132,9 +128,11 @@ def _with_value(name: str, value: str | None) -> str:
 
 
 def _by_class(entries: Any) -> list[dict[str, Any]]:
-    """Means per class, the most frequent class first."""
+    """Means per class, and medians of R^2, the most frequent class first."""
     alike = entries.groupby("label")
-    means = alike[["prediction", "r2", "certain"]].mean().assign(count=alike.size())
+    means = (
+        alike[["prediction", "certain"]].mean().assign(count=alike.size(), r2=alike["r2"].median())
+    )
     ordered = means.sort_values("count", ascending=False, kind="stable").reset_index()
     return list(ordered.to_dict("records"))
 
@@ -145,11 +143,12 @@ def _pages(
     """Write pages of saved explanations: links, thumbnails and cautions by (input, target)."""
     folder, links = path.parent, {}
     kept = set(run.explanations.files())
+    largest = max((abs(entry.top[0][1]) for entry in listed), default=None)  # on all thumbnails
     saved = [entry for entry in listed if f"{entry.input}-{entry.target}.eblime" in kept][:pages]
     with progress_reporter(progress, len(saved), unit="page") as report_progress:
         for done, entry in enumerate(saved, start=1):
             explanation = run.explanation(entry.input, entry.target)
-            picture = thumbnail(explanation)
+            picture = thumbnail(explanation, largest)
             if pages is None and not picture and run.settings["count"] > _LISTED:
                 break
             name = f"pages/{entry.input}-{entry.target}.html"

@@ -92,15 +92,16 @@ class Sections:
         return tuple(int(k * step + step // 2) for k, step in zip(nearest, self.steps, strict=True))
 
     def extents(self) -> list[str]:
-        """Position and size of each feature in words: `centre (8, 24, 4), size 16 x 16 x 8 mm`."""
+        """Position and size of each feature: `centre z 8, y 24, x 4; size 16 x 16 x 8 mm`."""
         from scipy import ndimage
 
         found = []
         for box in ndimage.find_objects(self.full + 1):
             ends = [(one.start, one.stop, s) for one, s in zip(box, self.sizes, strict=True)]
-            centre = ", ".join(f"{(a + b - 1) / 2 * s:.4g}" for a, b, s in ends)
+            at = [f"{(a + b - 1) / 2 * s:.4g}" for a, b, s in ends]
+            centre = ", ".join(f"{name} {k}" for name, k in zip(self.axes, at, strict=True))
             sides = " x ".join(f"{(b - a) * s:.4g}" for a, b, s in ends)
-            found.append(f"centre ({centre}), size {sides} {self.unit}")
+            found.append(f"centre {centre}; size {sides} {self.unit}")
         return found
 
 
@@ -211,7 +212,7 @@ def _draw(
     deep, high, wide = cut.lengths
     gap = 0.16 * max(cut.lengths)
     total, tall = wide + gap + deep, high + gap + deep
-    scale = 7.0 / max(total, tall)
+    scale = 7.6 / max(total, tall)
     drawn = style.axes(ax, (scale * total + 1.6, scale * tall + 0.9))
     drawn.set(xlim=(0, total), ylim=(0, tall), aspect="equal")
     above = deep + gap
