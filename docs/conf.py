@@ -35,6 +35,21 @@ autodoc_type_aliases = {name: name for name in ("BoolArray", "FloatArray", "IntA
 autodoc_member_order = "bysource"
 autosummary_generate = True
 autosummary_ignore_module_all = False
+ASK = ("explain", "explain_targets", "explain_many", "aexplain")
+EXPLAINERS = ("Image", "Tabular", "Text", "Prompt", "Signal", "Volume", "")
+GROUPS = {  # members by what they are for; those that are not named follow under the last title
+    "eblime.Explanation": [
+        ("Draw, share and save", ("plot", "to_html", "save")),
+        ("Read", ("table", "as_list", "to_frame", "reasons", "estimand", "headline")),
+        ("What if", ("predict", "asked", "refit", "importances", "interactions", "more")),
+        ("Features", ("features", "details", "mask", "heatmap", "segments")),
+        ("What was asked", ("masks", "scores", "weights", "unit", "grounded")),
+        ("Other programs", ("to_json", "to_arviz", "to_shap", "to_shapiq")),
+    ],
+    **{f"eblime.{name}Explainer": [("Explain", ASK), ("Its parts", ())] for name in EXPLAINERS},
+    "eblime.PromptExplainer": [("Explain", (*ASK, "cite", "acite")), ("Its parts", ())],
+}
+autosummary_context = {"groups": GROUPS}
 default_role = "py:obj"  # a name in backticks links to its page, if it has one
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 88

@@ -9,7 +9,7 @@ import numpy as np
 from eblime.answers import Proposal
 from eblime.designs import exhaustive
 from eblime.designs.adaptive import in_pairs
-from eblime.designs.masks import pool_of_pairs
+from eblime.designs.masks import distinct_pairs
 
 
 def paired(rng: np.random.Generator, n_masks: int, p: int) -> Any:
@@ -25,10 +25,10 @@ def paired(rng: np.random.Generator, n_masks: int, p: int) -> Any:
     """
     if n_masks >= 2**p:
         return exhaustive(rng, n_masks, p)
-    half = pool_of_pairs(rng, n_masks // 2 + 1, p)
+    half = distinct_pairs(lambda n: rng.integers(0, 2, size=(n, p)) == 1, n_masks // 2 + 1, p)
     half = rng.permutation(half[half.any(axis=1) & ~half.all(axis=1)])
-    flips = rng.integers(0, 2, size=(len(half), 1))
-    masks = np.concatenate([in_pairs(np.ones((1, p))), in_pairs(np.abs(half - flips))])[:n_masks]
+    flips = rng.integers(0, 2, size=(len(half), 1)) == 1
+    masks = np.concatenate([in_pairs(np.ones((1, p))), in_pairs(1.0 * (half ^ flips))])[:n_masks]
     others = (2**p - 2) / max(1, n_masks - 2)  # masks for each that is asked
     weights = np.where(np.arange(len(masks)) < 2, 1.0, others) * n_masks / 2**p
     return Proposal(masks=masks, sampling_weights=weights)

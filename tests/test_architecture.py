@@ -41,9 +41,7 @@ ALLOWED = {
     "core": {"_checks", "_types", "numpy", "scipy"},
     "laws": {"core"},
     "answers": {"_types", "numpy"},
-    "posterior": {
-        *("_checks", "_table", "_threads", "_types", "answers", "core", "protocols", "numpy"),
-    },
+    "posterior": {"_checks", "_table", "_types", "answers", "core", "protocols", "numpy"},
     "methods": {
         *("_checks", "_lazy", "_repr", "_threads", "_types", "answers", "core", "kernels"),
         *("posterior", "protocols", "registry", "numpy"),
@@ -59,7 +57,7 @@ ALLOWED = {
     "kernels": {"_checks", "_types", "core", "protocols", "registry", "numpy"},
     # from an input to an explanation
     "domains": {
-        *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
+        *("_checks", "_digest", "_field_checks", "_types", "_warn", "protocols", "PIL"),
         *("_lazy", "_threads", "h5py", "narwhals", "nibabel", "numpy", "pandas", "pydicom"),
         "ruptures",
         *("scipy", "skimage", "tifffile"),
@@ -143,9 +141,9 @@ ALLOWED = {
             "_threads",
             "_types",
         ),
-        *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
-        *("protocols", "registry", "reporting", "results", "scores", "stopping"),
-        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
+        *("_version", "_warn", "core", "domains", "engine", "explainers", "measures"),
+        *("methods", "protocols", "registry", "reporting", "results", "scores", "stopping"),
+        *("PIL", "numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {

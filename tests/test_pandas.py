@@ -50,7 +50,8 @@ def test_explain_and_batch_read_every_digit_of_a_file(monkeypatch, tmp_path, end
     path.write_text("a\n0.1\n")
 
     def read(source, *, sep, float_precision="fast", **settings):
-        asked.append((sep, float_precision))
+        if settings.get("nrows") != 1:  # not the names alone
+            asked.append((sep, float_precision))
         return real(source, sep=sep, **settings)
 
     real = pd.read_csv

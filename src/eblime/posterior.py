@@ -17,11 +17,10 @@ from eblime._checks import (
     check_prob,
 )
 from eblime._table import importance_table
-from eblime._threads import few_threads
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.derived import select_features
-from eblime.core.fit_quality import ROUNDING, HeldOut, relative_range, score_range, weighted_r2
+from eblime.core.fit_quality import ROUNDING, relative_range, score_range, weighted_r2
 from eblime.core.laws import Draws, NoSpreadError, PointValue
 from eblime.core.ranking import (
     RankBounds,
@@ -66,7 +65,7 @@ class Posterior:
     r2: float  # in-sample weighted R^2 of the surrogate at the posterior mean
     ess: float  # effective sample size of the weights, (sum w)^2 / sum w^2
     extras: Mapping[str, ScalarLaw] = field(default_factory=dict)  # "lam", "sigma2", "intercept"
-    held_out: HeldOut | float | None = None  # the held-out R^2, or what computes it when read
+    held_out: float | None = None  # see `r2_held_out`
     score_range: tuple[float, float] | None = None  # lowest and highest score
     by_function: bool = False  # `r2_held_out` is of a posterior over functions, `r2` of a line
 
@@ -123,13 +122,7 @@ class Posterior:
         is near zero or below. NaN for constant scores, None for a method that does not provide it.
         With all possible masks used there is nothing else to predict, and it is `r2`.
         """
-        known = self.held_out
-        if known is not None and self.constant:
-            return np.nan
-        if known is None or isinstance(known, float):
-            return known
-        with few_threads(float(self.mean.size) ** 3):
-            return known.r2
+        return np.nan if self.held_out is not None and self.constant else self.held_out
 
     @property
     def constant(self) -> bool:

@@ -51,7 +51,6 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "bernoulli": "eblime.designs.masks:bernoulli",
         "orthogonal": "eblime.designs.arrays:orthogonal",
         "leverage": "eblime.designs.masks:leverage",
-        "focused": "eblime.family.focused:Focused",
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",

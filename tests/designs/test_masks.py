@@ -5,7 +5,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eblime.answers import Answers
 from eblime.designs.masks import bernoulli, exhaustive, leverage
 from eblime.designs.rounds import OneShot, as_design
-from eblime.family import Focused
 
 
 def test_bernoulli_is_fair(rng):
@@ -37,8 +36,6 @@ def test_exhaustive_counts_in_binary(rng):
 def test_all_masks_are_taken_where_they_are_affordable():
     """A random design gives way to the exhaustive one; a function of the user's does not."""
     assert as_design("bernoulli", 8, 3) == OneShot(masks=exhaustive, n_masks=8)
-    assert as_design("focused", 8, 3) == OneShot(masks=exhaustive, n_masks=8)
-    assert as_design("focused", 7, 3) == Focused(n_masks=7)
     assert as_design("leverage", 7, 3) == OneShot(masks=leverage, n_masks=7)
     assert as_design(bernoulli, 8, 3) == OneShot(masks=bernoulli, n_masks=8)
     assert as_design("bernoulli", 8, 3, exact=False) == OneShot(masks=bernoulli, n_masks=8)

@@ -450,7 +450,7 @@ def test_files_that_are_not_photos_are_refused(tmp_path):
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"not an image")
 
-    with pytest.raises(ValueError, match=r"broken.png' is not an image"):
+    with pytest.raises(ValueError, match=r"broken.png' cannot be read"):
         read_image(broken, segmentation="grid", hide=0)
     with pytest.raises(FileNotFoundError):
         read_image(tmp_path / "missing.png", segmentation="grid", hide=0)
@@ -471,9 +471,12 @@ def test_only_photo_formats_are_opened(tmp_path, monkeypatch):
     Image.fromarray(photo()).save(path, "EPS")
 
     for read in (open_photo, read_photo, as_pixels):
-        with pytest.raises(ValueError, match=r"photo.jpg' is not an image in a supported format"):
+        with pytest.raises(ValueError, match=r"photo.jpg' cannot be read: cannot identify"):
             read(path)
-    with path.open("rb") as file, pytest.raises(ValueError, match="supported format: BMP, GIF, J"):
+    with (
+        path.open("rb") as file,
+        pytest.raises(ValueError, match="Supported formats are BMP, GIF, J"),
+    ):
         open_photo(file)
     assert started == []
 
@@ -742,6 +745,36 @@ def test_grey_images_are_blurred_and_others_get_their_mean(grey, colours):
     first = np.moveaxis(image, -1, 0) if colours == 3 else image[None]
     moved = eblime.ImageExplainer(score, segmentation="grid", n_masks=60, channels="first")
     assert moved.explain(first).provenance["input"]["hide"] == used
+
+
+def test_a_spacing_gives_millimetres(tmp_path):
+    """In frames, on maps, on pages and in files; without one there are none."""
+    image = np.zeros((8, 20))
+    image[4:, 10:] = 1
+    model = lambda batch: batch[:, 4:, 10:].mean(axis=(1, 2))  # noqa: E731
+    cut = {"segmentation": ("grid", {"rows": 2, "columns": 2}), "hide": 0.5}
+    e = eblime.ImageExplainer(model, **cut, spacing=(0.5, 0.1), unit="cm").explain(image)
+    plain = eblime.ImageExplainer(model, **cut).explain(image)
+    details, ax, bare = e.details(), e.plot("map"), plain.plot("map")
+    number = next(text for text in ax.texts if text.get_text() == "3")
+    loaded = eblime.load(e.save(tmp_path / "e.eblime"))
+
+    for name, wanted in (("centroid", [2.75, 1.45]), ("extent", [2.0, 1.0])):
+        found = [details[f"{name}_{axis}_cm"][3] for axis in ("row", "column")]
+        assert found == pytest.approx(wanted)
+    assert details["area_cm2"] == pytest.approx([2.0] * 4)
+    assert [*ax.get_xlim(), *ax.get_ylim()] == pytest.approx([-0.05, 1.95, 3.75, -0.25])
+    assert 2 < number.get_position()[1] < 3.5
+    assert ax.get_xlabel().startswith("cm")
+    assert len(ax.get_yticks()) > 1
+    assert not len(bare.get_yticks())
+    assert "centre (2.75, 1.45), size 2 x 1 cm" in e.to_html()
+    assert not {name for name in plain.details() if "cm" in name or "mm" in name}
+    assert loaded.scene.details() == e.scene.details()
+    assert eblime.ImageExplainer(model, **cut, spacing=2).explain(image).scene.spacing == [2, 2]
+    for wrong in (0, (1, 2, 3), -1.0, np.inf):
+        with pytest.raises(ValueError, match="`spacing` must be 2 numbers > 0"):
+            eblime.ImageExplainer(model, spacing=wrong)
 
 
 def test_adapters_declare_whether_they_scale():

@@ -661,9 +661,11 @@ def test_column_names_must_differ():
 
 
 def test_duplicate_columns_are_named():
-    """All of them."""
+    """All of them, by narwhals."""
     frame = pd.DataFrame(np.ones((4, 5)), columns=["a", "b", "a", "c", "c"])
-    with pytest.raises(ValueError, match="different names; got 'a' 2 times, 'c' 2 times"):
+    with pytest.raises(
+        ValueError, match=r"unique column names(.|\n)* 'a' 2 times(.|\n)* 'c' 2 times"
+    ):
         eblime.TabularExplainer(Spy(), frame)
 
 

@@ -95,6 +95,9 @@ def test_details_have_positions_and_sizes_in_voxels_and_in_units(volume):
     assert [details[f"extent_{axis}_mm"][3] for axis in "zyx"] == [2.0, 6.0, 10.0]
     assert (details["voxels"][3], details["volume_mm3"][3]) == (120, 120.0)
     assert "centre_z_mm" not in scene_of(volume).details()
+    moved = scene_of(volume, spacing=2, origin=(10, 0, -4)).details()
+    assert [moved[f"centre_{axis}_mm"][3] for axis in "zyx"] == [21.0, 5.0, 10.0]
+    assert [moved[f"extent_{axis}_mm"][3] for axis in "zyx"] == [8.0, 12.0, 10.0]
 
 
 def test_slic_follows_a_bright_ball_and_the_spacing(rng):
@@ -141,10 +144,10 @@ def test_bad_volumes_are_refused(volume, change, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"spacing": (1, 2)}, "`spacing` must be three numbers"),
+        ({"spacing": (1, 2)}, "`spacing` must be 3 numbers"),
         ({"axes": ("x", "y")}, "`axes` must be 3 different names"),
         ({"axes": ("x", "y", "x")}, "`axes` must be 3 different names"),
-        ({"spacing": (1, 2, -1)}, "`spacing` must be three numbers > 0"),
+        ({"spacing": (1, 2, -1)}, "`spacing` must be 3 numbers > 0"),
         ({"segmentation": "grid"}, "'slic', 'blocks'"),
         ({"segmentation": ("blocks", {"m": 2})}, "must be those of 'blocks', 'n'"),
         ({"segmentation": ("blocks", {"n": 0})}, "`n` must be"),

@@ -36,7 +36,7 @@ def test_weights_are_kernel_times_sampling(tmp_path):
     assert_allclose(loaded.posterior.interval(), e.posterior.interval(), rtol=1e-9)
 
 
-@pytest.mark.parametrize("design", ["focused", "leverage"])
+@pytest.mark.parametrize("design", ["stratified-lime", "leverage"])
 def test_named_designs_explain_texts(design):
     """The whole way through the loop, with intervals that hold the fit to all masks."""
     every = eblime.TextExplainer(score, design="exhaustive", n_masks=2000).explain(TEXT)

@@ -28,7 +28,7 @@ def test_short_texts_are_answered_exactly(text, method, n_masks):
         assert np.diff(e.posterior.interval()).max() < 0.005
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "orthogonal", "leverage", "focused"])
+@pytest.mark.parametrize("name", ["bernoulli", "orthogonal", "leverage", "glime"])
 def test_named_designs_ask_all_masks_of_small_images(name):
     """Every design by name asks each mask once where there are no more than wanted."""
     image = np.random.default_rng(0).random((6, 6))

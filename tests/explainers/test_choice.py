@@ -31,6 +31,7 @@ TABLE = pd.DataFrame(RNG.normal(size=(40, 3)), columns=list("abc"))
         (Path("pump.WAV"), {}, "SignalExplainer"),
         (np.ones((9, 8, 7)), {}, "VolumeExplainer"),
         (np.ones((4, 8, 7)), {"spacing": (1, 1, 1)}, "VolumeExplainer"),
+        (np.ones((8, 8)), {"spacing": (1, 1)}, "ImageExplainer"),
         (Path("head.nii.gz"), {}, "VolumeExplainer"),
     ],
 )

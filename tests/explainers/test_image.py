@@ -446,3 +446,27 @@ def test_the_fastest_batch_size_is_found():
 
     assert small.provenance["batch_size"] == 4
     assert large.provenance["batch_size"] >= 128
+
+
+def test_an_image_is_cut_once(monkeypatch):
+    """For several targets, choices and explanations; other pixels or settings are cut anew."""
+    from skimage import segmentation
+
+    cuts = []
+
+    def slic(image, **settings):
+        cuts.append(settings)
+        return original(image, **settings)
+
+    original = segmentation.slic
+    monkeypatch.setattr(segmentation, "slic", slic)
+    image = np.random.default_rng().integers(0, 256, size=(24, 32, 3), dtype=np.uint8)
+    e = explain(image=image, segmentation="slic")
+    again = explain(image=image.copy(), segmentation="slic", target=1)
+    eblime.compare(linear, image, hide=["mean", "blur"], n_masks=100)
+    assert len(cuts) == 1
+    assert_array_equal(e.segments, again.segments)
+
+    explain(image=image, segmentation=("slic", {"compactness": 5}))
+    explain(image=image // 2, segmentation="slic")
+    assert len(cuts) == 3

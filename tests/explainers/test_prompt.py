@@ -949,6 +949,8 @@ def test_the_fit_does_not_know_the_masks_that_chose():
     assert_allclose(e.posterior.mean, alone.mean, atol=0.05)
     assert_allclose(e.scores, year_score(e.scene.inputs(e.masks)))
     assert (e.weights > 0).sum() == 64
+    assert e.more(20).provenance["opened"] == e.provenance["opened"]
+    assert len(e.more(20).masks) == len(e.masks) + 20
 
 
 def test_documents_are_cut_and_short_ones_stay(tmp_path):

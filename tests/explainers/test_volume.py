@@ -122,7 +122,7 @@ def test_the_command_line_explains_files_and_folders(tmp_path, monkeypatch, caps
     assert {p.stem for p in (tmp_path / "two").iterdir()} == {"a", "b"}
     assert bad[0] != 0
     assert "must be numbers such as 0.5,1,1" in bad[2]
-    assert "--spacing must be three numbers" in short[2]
+    assert "--spacing must be 3 numbers" in short[2]
     pytest.importorskip("pyarrow")
     batch = run_command(capsys, "batch", "volume", "scans", *words, "--out", "run", "--workers", 1)
     assert batch[0] == 0, batch[2]

@@ -80,11 +80,15 @@ def test_ultrasonic_slices_have_their_names(explanation):
 
 
 def test_places_have_size_and_unit(explanation):
-    """Of the bounding box; in voxels without a spacing."""
-    assert sections_of(explanation).extents()[0] == "centre z 3, y 2, x 1.25; size 8 x 5 x 3 mm"
-    scene = dataclasses.replace(explanation.scene, spacing=None)
-    bare = sections_of(dataclasses.replace(explanation, scene=scene))
-    assert bare.extents()[7] == "centre z 5.5, y 7, x 8.5; size 4 x 5 x 6 voxels"
+    """Of the bounding box, from the origin; in voxels without a spacing."""
+    assert explanation.scene.places("voxels")[0] == "centre (3, 2, 1.25), size 8 x 5 x 3 mm"
+    bare = dataclasses.replace(explanation.scene, spacing=None)
+    assert bare.places("voxels")[7] == "centre (5.5, 7, 8.5), size 4 x 5 x 6 voxels"
+    moved = dataclasses.replace(explanation.scene, origin=[10.0, 0.0, -5.0])
+    assert moved.places("voxels")[0] == "centre (13, 2, -3.75), size 8 x 5 x 3 mm"
+    e = dataclasses.replace(explanation, scene=moved)
+    cut = sections_of(e)
+    assert cut.place(0, 3) == f"{cut.axes[0]} = {3 * cut.sizes[0] + 10:.4g} mm"
 
 
 def test_large_and_flat_volumes_are_drawn():

@@ -706,3 +706,25 @@ def test_windows_of_a_signal_by_pointer_keyboard_and_level(opened):
     assert "Hatched: the 99 % interval contains zero" in page.locator(".legend").inner_text()
     assert page.locator(".signal text").first.text_content() == "<i>x</i>"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_long_text_shows_what_is_chosen(opened):
+    """The most important part at first, and each row that is pointed at; the page stays."""
+    sources = {f"note {k}": f"Cats number {k}. " * 20 for k in range(60)}
+    model = lambda prompts: [2.0 * ("number 50" in p) + ("number 3." in p) for p in prompts]  # noqa: E731
+    page = opened(eblime.PromptExplainer(model, sources, n_masks=256).explain("Which?"))
+
+    def inside(feature):
+        return page.evaluate(
+            """(feature) => {
+              const place = (name) => document.querySelector(name).getBoundingClientRect();
+              const [box, mark] = [".document", `mark[data-feature="${feature}"]`].map(place);
+              return box.top <= mark.top && mark.top < box.bottom;
+            }""",
+            feature,
+        )
+
+    assert (inside(50), inside(3)) == (True, False)
+    page.locator("tbody tr").nth(1).hover()
+    assert (inside(50), inside(3)) == (False, True)
+    assert page.evaluate("scrollY") < 2000

@@ -11,7 +11,6 @@ import pytest
 import eblime
 from eblime.compat.lime import LimeTextExplainer
 from eblime.designs import bernoulli, sizes
-from eblime.family import Focused
 
 TEXT = "a good film with a very slow story and no end at all"
 ROWS = np.random.default_rng(0).normal(size=(200, 3))
@@ -55,7 +54,6 @@ def shown_often(rng: np.random.Generator, n_masks: int, p: int) -> np.ndarray:
         {"design": "leverage"},
         {"design": "glime"},
         {"design": "stratified-lime"},
-        {"design": Focused(n_masks=80)},
         {"method": "lime"},
         {"method": "baylime"},
         {"method": "quadrature"},

@@ -304,11 +304,10 @@ def _valid(value: Any) -> Any:
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
-    """A Parquet file in memory as an Arrow table.
+    """A Parquet file in memory as an Arrow table; one that unpacks to much more is refused.
 
-    A file that unpacks to much more than its own size is refused. It is read in pieces, as one
-    large value may be stored once and occur in every row. A thread that still holds `content` when
-    Python ends would abort the process, so there is none.
+    It is read in pieces, as one large value may be stored once and occur in every row, and without
+    threads, as one that still holds `content` when Python ends would abort the process.
     """
     pa, pq = arrow()
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)

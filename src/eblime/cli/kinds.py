@@ -99,7 +99,7 @@ def _photo_reader(model: LoadModel, options: Values) -> partial[Any]:
 def _report_fit(paths: Iterable[Any], read: Any) -> None:
     """Say once what happens to photos of another shape than the model takes."""
     size, fit = read.keywords["size"], read.keywords["fit"]
-    for path in paths if size is not None else ():
+    for path in paths if size[0] else ():
         with suppress(Exception):  # an unreadable photo is reported when its turn comes
             if words := fit_words(photo_shape(path), size, fit):
                 say(
@@ -110,19 +110,22 @@ def _report_fit(paths: Iterable[Any], read: Any) -> None:
                 return
 
 
-def photo_size(model: Any, size: int | None) -> Size | None:
-    """The size that a model takes: `--size`, or that of an ONNX graph; None if neither says."""
-    session = getattr(model, "session", None)
+def photo_size(model: Any, size: int | None) -> Size:
+    """The size that a model takes: `--size`, or that of an ONNX graph; 0 x 0 if neither says.
+
+    Photos are grey if the graph or the first layer of a PyTorch network takes one channel.
+    """
+    session, network = getattr(model, "session", None), getattr(model, "module", model)
+    layers = network.modules() if hasattr(network, "modules") else ()
+    first = next((layer for layer in layers if hasattr(layer, "in_channels")), None)
     shape = session.get_inputs()[0].shape if session is not None else []
     if len(shape) != 4:
-        return None if size is None else (size, size, 3)
+        shape = ["n", getattr(first, "in_channels", 3), "height", "width"]
     channels = shape[1] if shape[1] in (1, 3) else shape[3] if shape[3] in (1, 3) else 3
     height, width = shape[1:3] if shape[3] == channels and shape[1] != channels else shape[2:4]
-    if size is not None:
-        return size, size, channels
-    if isinstance(height, int) and isinstance(width, int):
-        return height, width, channels
-    return None
+    if size is not None or not (isinstance(height, int) and isinstance(width, int)):
+        height = width = size or 0
+    return height, width, channels
 
 
 def parse_segmentation(text: str) -> Any:
@@ -169,6 +172,20 @@ OF_GRAPHS = used_by(
     Option("activation", "Of an ONNX graph's outputs.", default="auto", choices=ACTIVATIONS),
     Option("output_name", "Which output of an ONNX graph to use.", setting="output"),
 )
+
+
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """`0.5,1,1` as numbers."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise ValueError(f"{text!r} must be numbers such as 0.5,1,1.") from error
+
+
+_SPACING = (
+    Option("spacing", "Size of a pixel or voxel: 0.5,1,1.", parse=parse_numbers, commas=True),
+    Option("unit", "Unit of the spacing.", default="mm"),
+)
 IMAGE = Command(
     help="Explain a photo, or every photo of a folder, by superpixels.",
     metavar="PHOTO",
@@ -188,10 +205,16 @@ IMAGE = Command(
         *used_by(
             "inputs",
             Option("size", "Scale photos to this size.", type=int, minimum=1),
-            Option("fit", "How: with black borders, or cropped.", default="pad", choices=_FITS),
+            Option(
+                "fit",
+                "How: with borders in the mean colour, or cropped.",
+                default="pad",
+                choices=_FITS,
+            ),
             Option("bits", "How many bits pixels use, such as 12 of 16.", type=int),
             Option("window", "Pixels that become black and white: 200,3800.", commas=True),
         ),
+        *_SPACING,
         Option(
             "normalise",
             "Pixels that an ONNX graph takes: 0 to 1, standardised, -1 to 1, or 0 to 255.",
@@ -445,14 +468,6 @@ SIGNAL = Command(
 )
 
 
-def parse_numbers(text: str) -> tuple[float, ...]:
-    """`0.5,1,1` as numbers."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        raise ValueError(f"{text!r} must be numbers such as 0.5,1,1.") from error
-
-
 VOLUME = Command(
     help="Explain a volume or a folder of volumes, by blocks or regions.",
     metavar="VOLUME",
@@ -469,8 +484,7 @@ VOLUME = Command(
             "slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) or slic:n_segments=100.",
             "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
         ),
-        Option("spacing", "Size of a voxel: 0.5,1,1.", parse=parse_numbers, commas=True),
-        Option("unit", "Unit of the spacing.", default="mm"),
+        *_SPACING,
         Option("axes", "Names of the axes: time,x,y.", parse=lambda t: t.split(","), commas=True),
         Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),

@@ -25,12 +25,13 @@ from eblime._types import FloatArray, IntArray
 from eblime.core.pairs import Pairs
 from eblime.core.population import MOST_POPULATION, are_distinct
 
-_ROWS = 256  # masks whose inner products with all others are taken
+_ROWS, _SOME_ROWS = 256, 64  # masks whose inner products with all others are taken, at most
 _LEAST_PAIRS = 8
 _FALLS = np.linspace(0.02, 0.95, 94)  # from one order to the next
 _FALL, _TRUST = 0.2, 10.0  # prior guess, and its information
 _SHARES = (1 - _FALLS) * _FALLS ** np.arange(4)[:, None]  # (4, L) of four orders, for each fall
 _LEAST_LEFT = 0.25  # of all pairs; with fewer, the masks that are left decide (`core/population`)
+_MOST_LEFT = 0.99  # with more, some rows say enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Aliasing:
         known, near = (basis * counts) @ basis.T, basis @ found
         missed = (_SHARES * (known @ _SHARES)).sum(axis=0) - 2 * near @ _SHARES
         prior = _TRUST * (_FALLS - _FALL) ** 2
-        return np.asarray(special.softmax(-missed * (n / m / 2) - prior))
+        return np.asarray(special.softmax(-missed * (1 - m / n / 2) - prior))
 
 
 def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
@@ -80,14 +81,15 @@ def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
     n, p = first.shape
     if n < _LEAST_PAIRS or p < 3 or not ((first == 0) | (first == 1)).all():
         return None
-    signs = (2 * first - 1).astype(np.float32)  # exact, and faster
-    rows = np.linspace(0, n - 1, min(n, _ROWS)).astype(np.intp)
-    product = signs[rows] @ signs.T
     left = 1.0  # of all pairs, those that were not asked
     if p <= MOST_POPULATION and are_distinct(first):
         left = 1 - n / 2.0 ** (p - 1)
     if left < _LEAST_LEFT:
         return None
+    signs = (2 * first - 1).astype(np.float32)  # exact, and faster
+    most = _SOME_ROWS if left > _MOST_LEFT else _ROWS
+    rows = np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+    product = signs[rows] @ signs.T
     values = np.arange(-p, p + 1)  # of an inner product
     cells = (product + p).astype(np.intp)
     counts = np.bincount(cells.ravel(), minlength=2 * p + 1)

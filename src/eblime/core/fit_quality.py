@@ -18,9 +18,6 @@ by half their sum and half their difference, up to a factor, and the numbers abo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,18 +33,6 @@ ROUNDING = 4 * float(np.finfo(float).eps)  # relative range at which scores coun
 DECIDED = 0.1  # of a row: below this the row's own score decides its prediction
 _GROUPS = 300  # of values of a fine grid of lambda, that stand for the grid
 _MET = 1e-10  # share of a row that counts as met by the masks alone
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the value is kept once computed
-class HeldOut:
-    """The quality of a fit on answers that it has not seen; computed when it is first read."""
-
-    compute: Callable[[], float] = field(repr=False)
-
-    @cached_property
-    def r2(self) -> float:
-        """Weighted R^2 of predicting each answer from the others; NaN for constant scores."""
-        return self.compute()
 
 
 def relative_range(low: float, high: float) -> float:

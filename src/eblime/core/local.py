@@ -96,7 +96,7 @@ _WORK = 100  # values of lambda: about 100 over p, within bounds
 _IN_ROUND, _AT_END = (7, 15), (9, 25)  # bounds in a round, and in the marginals
 _BLOCK = 1 << 17  # numbers held at once: the work stays in the processor's cache
 _REACHED = 1e-12  # share of a coefficient's prior variance that the data remove
-_SIGNS = 3.0  # importances of each sign that the prior of the share of positive ones is worth
+_SIGNS = 5.0  # importances of each sign that the prior of the share of positive ones is worth
 _PLACES = np.array([0.0, 0.6, 1.3, 2.2, 3.5, 7.0])  # of the copula's table, in scales of a t law
 
 

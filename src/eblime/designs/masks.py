@@ -177,15 +177,6 @@ def _pairs_of_every_size(rng: np.random.Generator, m: int, p: int) -> tuple[Bool
     return np.concatenate(chosen), np.repeat(log_pairs[some] - np.log(expected[some]), counts[some])
 
 
-def pool_of_pairs(rng: np.random.Generator, m: int, p: int) -> FloatArray:
-    """One mask of each of m different pairs, all equally likely, or of all if there are no more."""
-    if p <= 60 and 2 ** (p - 1) <= m:
-        rest = (np.arange(2 ** (p - 1))[:, None] >> np.arange(p - 1)) & 1
-        return np.column_stack([np.ones(len(rest)), rest])
-    found = distinct_pairs(lambda n: rng.integers(0, 2, size=(n, p)) == 1, m, p)
-    return np.asarray(found, dtype=np.float64)
-
-
 def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> BoolArray:
     """One mask of each of `count` different pairs in which one mask shows `size` features."""
     half = 2 * size == p

@@ -16,11 +16,14 @@ from scipy import ndimage
 
 from eblime import _field_checks as checks
 from eblime._checks import as_floats, check_choice, check_count
-from eblime._types import Columns, FloatArray
+from eblime._digest import digest_of
+from eblime._types import Columns, FloatArray, IntArray
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("auto", "mean", "blur")
 _BLOCK = 1 << 16  # words that are rendered at once
+_CUTS: dict[str, Labels] = {}  # by content, so that another target needs no new cut
+_CUTS_KEPT, _MOST_KEPT = 4, 1 << 20  # cuts, and pixels of one
 _COUNTS = {"n", "rows", "columns", "width", "windows", "bands"}  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | np.ndarray | Callable[[np.ndarray], ArrayLike]
 Labels = NDArray[np.intp]
@@ -160,13 +163,19 @@ class Segmenter:
                 f"The {self.kind} must vary for segmentation={name!r}; all of it is the same. Use "
                 f"segmentation={self.regular!r} or pass your own labels."
             )
+        key = digest_of((self.kind, name, dict(params), array))
+        labels = _CUTS.get(key)
         try:
-            labels = self.known[name](_unit_range(array), **params)
+            labels = self.known[name](_unit_range(array), **params) if labels is None else labels
         except Exception as error:  # scikit-image does not check its parameters
             raise ValueError(
                 f"The segmentation {name!r} failed with the parameters {dict(params)!r}: "
                 f"{type(error).__name__}: {error}."
             ) from error
+        if labels.size <= _MOST_KEPT:
+            _CUTS[key] = labels
+            while len(_CUTS) > _CUTS_KEPT:
+                _CUTS.pop(next(iter(_CUTS)), None)
         if factor > 1:
             labels = labels[np.ix_(*(np.arange(length) // factor for length in sides))]
         return np.asarray(labels)
@@ -283,14 +292,19 @@ def slic(array: FloatArray, **params: object) -> Labels:
     grey and in three channels are converted. Other values stay between 0 and 1, and the compactness
     is scaled.
     """
-    from skimage import segmentation
-
     settings: Any = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
     array = three_channels(array) if array.ndim == 3 and array.shape[-1] == 1 else array
     if array.ndim > 3 or array.shape[-1] != 3:
         settings["compactness"] *= np.sqrt(array.shape[-1]) / 100
         settings.setdefault("convert2lab", False)
-    return np.asarray(segmentation.slic(array, start_label=0, channel_axis=-1, **settings))
+    return by_skimage("slic", array, start_label=0, channel_axis=-1, **settings)
+
+
+def by_skimage(name: str, array: np.ndarray, **settings: object) -> Labels:
+    """Labels by a function of `skimage.segmentation`."""
+    from skimage import segmentation
+
+    return np.asarray(getattr(segmentation, name)(array, **settings))
 
 
 def three_channels(image: np.ndarray) -> np.ndarray:
@@ -403,6 +417,14 @@ class ArrayScene:
     hidden: np.ndarray  # everything hidden, same shape and dtype
     labels: Labels  # feature of each element, 0 .. p - 1
     channel_axis: int | None  # the first or the last, None without channels
+    spacing: Sequence[float] | None = None  # size of an element along each axis
+    unit: str = "mm"  # of the spacing
+    origin: Sequence[float] | None = None  # position of the first element; None is 0
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return int(self.labels.max()) + 1
 
     def batch(self, n: int) -> np.ndarray:
         """An empty batch of n arrays."""
@@ -429,32 +451,42 @@ class ArrayScene:
             edge_labels=owners[edge],
         )
 
-    def positions(
-        self,
-        axes: Sequence[str],
-        size: str,
-        spacing: Sequence[float] | None = None,
-        unit: tuple[str, str] = ("", ""),
-    ) -> Columns:
-        """Centre, bounding box and size of each feature in elements; with a spacing in units too.
+    def positions(self, axes: Sequence[str], counts: str, size: str) -> Columns:
+        """Centre, bounding box and number of elements of each feature, and the same in units.
 
-        `size` is what a column of sizes is called, `unit` the unit and that of sizes.
+        `axes`, `counts` and `size` are names of columns, as in "centre_z", "voxels" and "volume".
         """
-        boxes = np.array([[(s.start, s.stop) for s in box] for box in boxes_of(self.labels)])
-        found = {"centre": centres(self.labels), "start": boxes[..., 0].T, "stop": boxes[..., 1].T}
-        counts = np.bincount(self.labels.ravel())
-        columns = {
-            f"{word}_{axis}": row
-            for word, rows in found.items()
-            for axis, row in zip(axes, rows, strict=True)
+        starts, stops, steps, origin = self._bounds()
+        middles, n = centres(self.labels), np.bincount(self.labels.ravel())
+        found = {("centre", ""): middles, ("start", ""): starts, ("stop", ""): stops}
+        sizes = {counts: n}
+        if self.spacing is not None:
+            unit = f"_{self.unit}"
+            found |= {("centre", unit): origin + steps * middles}
+            found |= {("extent", unit): steps * (stops - starts)}
+            sizes[f"{size}{unit}{len(axes)}"] = n * steps.prod()
+        rows = {
+            f"{word}_{axis}{unit}": rows[k]
+            for (word, unit), rows in found.items()
+            for k, axis in enumerate(axes)
         }
-        columns[size] = counts
-        if spacing is not None:
-            for k, (axis, step) in enumerate(zip(axes, spacing, strict=True)):
-                columns[f"centre_{axis}_{unit[0]}"] = found["centre"][k] * step
-                columns[f"extent_{axis}_{unit[0]}"] = (found["stop"] - found["start"])[k] * step
-            columns[unit[1]] = counts * np.prod(spacing)
-        return {name: row.tolist() for name, row in columns.items()}
+        return {name: values.tolist() for name, values in (rows | sizes).items()}
+
+    def places(self, element: str) -> list[str]:
+        """Position and size of each feature in words: `centre (8, 24, 4), size 16 x 16 x 8 mm`."""
+        starts, stops, steps, origin = self._bounds()
+        middles, sides = origin + steps * (starts + stops - 1) / 2, steps * (stops - starts)
+        unit = element if self.spacing is None else self.unit
+        texts = np.array([[f"{x:.4g}" for x in row] for row in (*middles, *sides)]).T.tolist()
+        n = len(steps)
+        return [f"centre ({', '.join(t[:n])}), size {' x '.join(t[n:])} {unit}" for t in texts]
+
+    def _bounds(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """First and next element of each feature along each axis; the axes' steps and origins."""
+        boxes = np.array([[(s.start, s.stop) for s in box] for box in boxes_of(self.labels)])
+        axes = self.labels.ndim
+        steps, origin = self.spacing or [1.0] * axes, self.origin or [0.0] * axes
+        return boxes[..., 0].T, boxes[..., 1].T, np.c_[steps], np.c_[origin]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -484,9 +516,25 @@ class Renderer:
                 np.bitwise_xor(array[:, block], self.hidden[:, block], out=array[:, block])
 
 
+def check_spacing(spacing: ArrayLike | None, axes: int) -> None:
+    """Refuse a spacing that is not None, a positive number, or one for each axis."""
+    steps = as_floats("spacing", 1 if spacing is None else spacing)
+    if steps.shape not in ((), (1,), (axes,)) or not ((steps > 0) & (steps < np.inf)).all():
+        raise ValueError(f"`spacing` must be {axes} numbers > 0, or one; got {spacing!r:.60}.")
+
+
+def per_axis(values: ArrayLike | None, axes: int) -> list[float] | None:
+    """A checked spacing or origin as one number per axis."""
+    return None if values is None else np.broadcast_to(np.array(values, float), axes).tolist()
+
+
 def field_checks(axes: int) -> dict[str, checks.Check]:
     """Checks of the fields of an `ArrayScene` with so many axes and perhaps one of channels."""
+    steps, places = checks.number(1e-300), checks.number()
     return {
+        "spacing": checks.optional(checks.list_of(steps, "axes", most=axes)),
+        "unit": checks.text(40),
+        "origin": checks.optional(checks.list_of(places, "axes", most=axes)),
         "shown": checks.array_of("buif", axes, axes + 1),
         "hidden": checks.array_of("buif", axes, axes + 1),
         "labels": checks.array_of("i", axes),

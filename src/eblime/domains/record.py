@@ -52,9 +52,8 @@ class Option:
     name, help, short
         "output_name" is `--output-name`; one line for `--help`; a short form, such as "-m".
     type
-        `str`, `int`, `float`, `bool`, or `Path` for a file or folder, whose checksum `eblime batch`
-        stores. `--resume` reads it only if the user names it again or trusts the run, so it must
-        not be a `str`.
+        `str`, `int`, `float`, `bool`, or `Path` for a file or folder. `eblime batch --resume` reads
+        it only if the user names it again or trusts the run, so it must not be a `str`.
     default, required, many
         None is not passed on, so that the explainer's default applies. An option with `many` may be
         repeated; its value is a list.
@@ -189,7 +188,7 @@ class Domain:
 
     Examples
     --------
-    A series of numbers, cut into parts of equal length:
+    A series of numbers, cut in two:
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -198,25 +197,16 @@ class Domain:
     >>> @dataclass(frozen=True)
     ... class Series:
     ...     values: np.ndarray
-    ...     parts: int
     ...     domain = "series"
     ...     sizes = (256,)  # batch sizes worth trying
-    ...
-    ...     @property
-    ...     def n_features(self):
-    ...         return self.parts
-    ...
-    ...     @property
-    ...     def features(self):
-    ...         return [f"part {k}" for k in range(self.parts)]
+    ...     n_features, features = 2, ("first half", "second half")
     ...
     ...     def inputs(self, masks):
-    ...         return self.values * masks.repeat(len(self.values) // self.parts, axis=1)
+    ...         return self.values * masks.repeat(len(self.values) // 2, axis=1)
     >>> domain = Domain(name="series", feature="part", scene=Series, read=Series)
-    >>> last = lambda batch: batch[:, -1]
-    >>> explainer = eblime.Explainer(last, domain, settings={"parts": 3})
+    >>> explainer = eblime.Explainer(lambda batch: batch[:, -1], domain)
     >>> [name for name, _ in explainer.explain(np.ones(6)).as_list(top=1)]
-    ['part 2']
+    ['second half']
     """
 
     name: str

@@ -193,10 +193,9 @@ def find_spans(text: str, tokens: Tokens) -> list[Span]:
         goes_on = spans and tokens == "sentence" and _GOES_ON.search(text[spans[-1][0] : start + 1])
         spans.append((spans.pop()[0] if goes_on else start, end))
     if not spans:
-        finder = "the function in `tokens`" if callable(tokens) else f"tokens={tokens!r}"
         raise ValueError(
-            f"`text` must have at least one token; {finder} finds none. tokens='char' finds all "
-            "characters."
+            f"`text` must have at least one token; tokens={tokens!r:.80} finds none. tokens='char' "
+            "finds all characters."
         )
     return spans
 

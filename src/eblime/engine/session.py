@@ -130,8 +130,6 @@ class Session:
             masks, self.generator = self.first.masks, self.rng.bit_generator.state
             with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
                 self.fit = fit_each(self.settings.method, self.rng, self.answers)
-                for posterior in self.fit:
-                    _ = posterior.r2_held_out  # computed now, so that printing fits nothing
         return list(zip(self.fit, self.answers, strict=True))
 
     def _next_question(self) -> Question | None:
@@ -189,7 +187,7 @@ class Session:
         self._weights = check_weights(kernel(closeness), len(closeness)) * sampling
         self._sampling = None if (sampling == 1).all() else sampling
         counting = min(int(np.count_nonzero(self._weights)), round(effective_size(self._weights)))
-        if counting < p and isinstance(self.design, OneShot):
+        if counting < p and isinstance(self.design, OneShot) and not settings.crowded:
             warn_user(
                 f"There are more features ({p}) than masks that count ({counting}): expect wide "
                 "intervals. Ask for more masks, or cut the input into fewer features."

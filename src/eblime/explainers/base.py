@@ -110,8 +110,8 @@ class BaseExplainer(_Named, ABC):
         of them up to 10 features, and 1,024 above (2,048 for more than 512 features): whole blocks
         of the design "orthogonal", such as 128 or 256 masks, are worth more than 100 or 300.
     design
-        Which masks: "orthogonal", "bernoulli", "leverage", "sizes", "focused",
-        "adaptive", "exhaustive", "glime", "stratified-lime", a function of (rng, n_masks, p), or a
+        Which masks: "orthogonal", "bernoulli", "leverage", "sizes", "adaptive",
+        "exhaustive", "glime", "stratified-lime", a function of (rng, n_masks, p), or a
         `Design`, which may ask in rounds. A method for Shapley values gets "leverage" instead of
         "orthogonal".
     kernel

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from eblime._types import RNGLike
 from eblime.explainers.base import BaseExplainer, check_setting_names
 from eblime.explainers.image import ImageExplainer
@@ -38,7 +40,7 @@ def explain(
     - a string: `TextExplainer`; with `sources=` the question of a `PromptExplainer`;
     - an array (H, W), (H, W, C) or (C, H, W), a PIL image or the path of a photo: `ImageExplainer`;
     - an array with the sampling `rate=`, or the path of a .wav file: `SignalExplainer`;
-    - an array of three axes without colours, or with `spacing=`: `VolumeExplainer`.
+    - an array of three axes without colours, or with a `spacing=` of three: `VolumeExplainer`.
 
     Parameters
     ----------
@@ -111,6 +113,6 @@ def explainer_class(
             "the sampling rate: rate=1000."
         )
     solid = len(shape) == 3 and min(shape[0], shape[-1]) > 4
-    if "spacing" in settings or ending in _VOLUMES or solid:
+    if np.size(settings.get("spacing", 0)) == 3 or ending in _VOLUMES or solid:
         return VolumeExplainer
     return ImageExplainer

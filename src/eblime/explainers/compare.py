@@ -195,11 +195,9 @@ def compare_with(
     cached = explainer if cache is None else replace(explainer, cache=cache)
     for other in systems:
         found[other.label] = other.method.explain(cached, x, target, rng)
-    if not varied:
-        return Comparison(explanations={entry.label: found[entry.label] for entry in entries})
     base = [f"{name}={next(iter(options))}" for name, options in varied.items()]
-    named = ", ".join([entries[0].label, *base] if len(entries) > 1 else base)
-    ordered = {named: found[entries[0].label]}
+    named = base if base and len(entries) == 1 else [entries[0].label, *base]
+    ordered = {", ".join(named): found[entries[0].label]}
     ordered |= {entry.label: found[entry.label] for entry in entries[1:]}
     ordered |= zip(others, asked[len(shared) :], strict=True)
     return Comparison(

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from eblime._checks import check_text
 from eblime._repr import describe
 from eblime._types import FloatArray
 from eblime._warn import warn_user
-from eblime.domains.arrays import Channels, Hide, Segmentation, usual_hide
+from eblime.domains.arrays import Channels, Hide, Segmentation, check_spacing, usual_hide
 from eblime.domains.image import photo
 from eblime.domains.image.scene import SEGMENTER, as_pixels, read_image
 from eblime.domains.masked import MaskedSubject
@@ -40,6 +41,7 @@ class ImageExplainer(BaseExplainer):
     segmentation
         How to cut the image: "slic", "quickshift", "felzenszwalb" or "grid"; one of them with
         parameters, ("slic", {"n_segments": 100}); labels, (H, W); or a function that returns them.
+        Photos of more than 512 pixels are cut on a smaller copy.
     hide
         What a hidden superpixel shows: its "mean" colour, a "blur", a number or a colour in the
         image's range, another image, or a function of the image, (H, W, C), that returns one.
@@ -51,6 +53,9 @@ class ImageExplainer(BaseExplainer):
         by 4095, and `window=(low, high)` turns these two numbers into 0 and 1 and clips others.
         With None, a network gets the grey pixels of a 16-bit file divided by 65535, and uint8
         divided by 255; other whole numbers are refused. A function gets the pixels as they are.
+    spacing, unit
+        Size of a pixel, or its height and width, and the unit. Results then have positions and
+        areas in this unit as well as in pixels.
     n_masks, design, kernel, method, progress, labels, calls, cache
         See `eblime.explainers.base.BaseExplainer`.
 
@@ -72,12 +77,16 @@ class ImageExplainer(BaseExplainer):
     channels: Channels = "auto"
     bits: int | None = None
     window: tuple[float, float] | None = None
+    spacing: float | Sequence[float] | None = None
+    unit: str = "mm"
 
     domain = "image"
     about = ("segmentation", "hide")
 
     def __post_init__(self) -> None:
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
+        check_spacing(self.spacing, 2)
+        check_text("unit", self.unit)
         photo.check_scaling(self.bits, self.window)
         self._make_loop()
 
@@ -90,7 +99,7 @@ class ImageExplainer(BaseExplainer):
             An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
             images and files are rotated as their EXIF data says, and become grey or RGB.
         """
-        cut = {name: getattr(self, name) for name in ("segmentation", "hide", "channels")}
+        cut = {name: value for name, value in self.own.items() if name not in ("bits", "window")}
         return MaskedSubject(scene=read_image(self._picture(x), **cut))
 
     def _picture(self, x: Any) -> photo.Picture:

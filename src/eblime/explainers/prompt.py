@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -368,14 +367,13 @@ def _explain_levels(
     documents = explainer._documents(row)
     closed = open_documents(documents, (), explainer.separator)
     plain = replace(explainer, sources=closed, levels=1)
+    plain._normalise(loop=replace(plain.loop, crowded=True))  # as is usual here
     loop = explainer._loop_for(cast("ExplainSettings", settings))
     half, most = max(1, loop.masks_for() // 2), loop.calls.max_calls
 
     def explain(row: Any, rng: RNGLike, limit: Any, **settings: Any) -> dict[int, Explanation]:
         settings |= {"n_masks": half, "calls": replace(loop.calls, max_calls=limit)}
-        with warnings.catch_warnings():  # more sources than masks are usual here
-            warnings.filterwarnings("ignore", "There are more features")
-            return BaseExplainer.explain_targets(plain, row, targets, rng, **settings)
+        return BaseExplainer.explain_targets(plain, row, targets, rng, **settings)
 
     row = {name: value for name, value in row.items() if name != "sources"}
     first = explain(row, rng, most and max(1, most // 2), progress=settings.get("progress"))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from eblime._checks import check_names, check_text
-from eblime.domains.arrays import Channels, Hide, Segmentation
+from eblime._checks import as_floats, check_names, check_text
+from eblime.domains.arrays import Channels, Hide, Segmentation, check_spacing
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.readers import VOLUME_ENDINGS
-from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume
+from eblime.domains.volume.scene import SEGMENTER, read_volume
 from eblime.explainers.base import BaseExplainer
 
 
@@ -34,6 +34,8 @@ class VolumeExplainer(BaseExplainer):
     spacing, unit
         Size of a voxel along each of the three axes, and its unit. Results then have positions and
         sizes in this unit as well as in voxels. None takes the spacing from the file, if it has it.
+    origin
+        Position of the first voxel's centre in this unit; None is 0 along each axis.
     channels
         The channel axis of a volume with four axes: "auto", "first" or "last".
     key
@@ -61,11 +63,12 @@ class VolumeExplainer(BaseExplainer):
 
     segmentation: Segmentation = "slic"
     hide: Hide = "mean"
-    spacing: Sequence[float] | None = None
+    spacing: float | Sequence[float] | None = None
     channels: Channels = "auto"
     unit: str = "mm"
     key: str | None = None
     axes: Sequence[str] | None = None
+    origin: Sequence[float] | None = None
 
     domain = "volume"
     about = ("segmentation", "hide")
@@ -73,7 +76,9 @@ class VolumeExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
-        check_spacing(self.spacing)
+        check_spacing(self.spacing, 3)
+        if self.origin is not None and as_floats("origin", self.origin).shape != (3,):
+            raise ValueError(f"`origin` must be three numbers; got {self.origin!r:.60}.")
         check_text("unit", self.unit)
         if self.axes is not None:
             check_names("axes", self.axes, 3)

@@ -1,7 +1,6 @@
 from eblime.family.active import UnRAVEL as UnRAVEL
 from eblime.family.by_size import KernelLaw as KernelLaw
 from eblime.family.by_size import stratified_lime as stratified_lime
-from eblime.family.focused import Focused as Focused
 from eblime.family.mixture import DMMMEN as DMMMEN
 from eblime.family.mixture import RegressionMixture as RegressionMixture
 from eblime.family.mixture import fit_mixture as fit_mixture

@@ -189,7 +189,7 @@ def local_posterior(
     posterior = _assemble(name, problem, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
         missed, squares = _leave_out(problem, law, coefficients)
-        held: quality.HeldOut | float = _r2_of_rows(problem, missed)
+        held = _r2_of_rows(problem, missed)
         if unequal:
             law = law.stretch(law.noise_factors(problem.aliased * squares))
     else:
@@ -416,13 +416,11 @@ def _assemble(name: str, problem: Regression, law: Law, coefficients: FloatArray
     )
 
 
-def held_out(answers: Answers, errors: Callable[[Answers], FloatArray]) -> quality.HeldOut:
-    """The held-out R^2 of answers, by a function from those with weight to `y_i - yhat_(-i)`."""
-    return quality.HeldOut(compute=partial(_r2_of_errors, answers, errors))
+def held_out(answers: Answers, errors: Callable[[Answers], FloatArray]) -> float:
+    """The held-out R^2 of answers, by a function from those with weight to `y_i - yhat_(-i)`.
 
-
-def _r2_of_errors(answers: Answers, errors: Callable[[Answers], FloatArray]) -> float:
-    """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
+    NaN for constant scores or a single mask.
+    """
     rows = answers.weights > 0
     if not rows.all():
         answers = answers.take(np.flatnonzero(rows))

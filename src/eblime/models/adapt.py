@@ -27,11 +27,8 @@ def _is_keras(model: object) -> bool:
     packages = ("keras", "tf_keras", "tensorflow")
     if any(descends(model, package, "Layer") for package in packages):
         return True
-    return callable(model) and getattr(model, "layers", None) is not None and not _is_torch(model)
-
-
-def _is_torch(model: object) -> bool:
-    return descends(model, "torch", "Module")
+    layers = callable(model) and getattr(model, "layers", None) is not None
+    return layers and not descends(model, "torch", "Module")
 
 
 def _warn_of_classes(model: object) -> None:
@@ -74,7 +71,7 @@ def as_model(model: Any) -> Model:
         return model  # type: ignore[no-any-return]
     if _is_keras(model):  # before torch: on that backend every Keras model is a torch module too
         return KerasModel(network=model)
-    if _is_torch(model):
+    if descends(model, "torch", "Module"):
         return TorchModel(model)
     is_path = isinstance(model, (str, os.PathLike))
     if str(model).startswith(("http://", "https://")) and is_path:

@@ -160,10 +160,12 @@ def pick_output(outputs: object, wanted: str | int | None, names: Names = None) 
         wanted = list(entries)[wanted] if 0 <= wanted < len(entries) else wanted
     found = None if wanted is None else entries.get(wanted)
     if getattr(found, "shape", None) is None:
+        shapes = {name: tuple(getattr(entry, "shape", ())) for name, entry in entries.items()}
+        words = ", ".join(f"{name!r} of shape {shape}" for name, shape in shapes.items())
         raise ValueError(
-            f"The network returns {_list_names(entries)}. Choose a tensor of scores with `output`, "
-            f"such as output={next(iter(entries), 0)!r}; got {wanted!r}. For a detector, explain a "
-            "box: target=eblime.scores.Box(label)."
+            f"The network returns {len(entries)} outputs: {words}. Choose a tensor of scores with "
+            f"`output`, such as output={next(iter(entries), 0)!r}; got {wanted!r}. For a detector, "
+            "explain a box: target=eblime.scores.Box(label)."
         )
     return found
 
@@ -237,15 +239,6 @@ def entries_of(outputs: object, names: Names) -> dict[str | int, Any]:
     return {name: entry for name, entry in found.items() if entry is not None}
 
 
-def _list_names(entries: Mapping[str | int, Any]) -> str:
-    shapes = [
-        f"{name!r} of shape {tuple(entry.shape)}" if hasattr(entry, "shape") else repr(name)
-        for name, entry in entries.items()
-    ]
-    plural = "output" if len(shapes) == 1 else "outputs"
-    return f"{len(shapes)} {plural}: {', '.join(shapes)}"
-
-
 _ADVICE = "Return an array of shape (n,) or (n, outputs) with one row per input."
 
 
@@ -262,8 +255,10 @@ def as_scores(returned: object) -> NDArray[np.generic]:
         if np.ma.is_masked(returned):
             raise TypeError("some are masked")
         scores = returned if isinstance(returned, np.ndarray) else np.asarray(on_cpu(returned))
-        if scores.dtype == object:  # perhaps other numbers, such as Decimal
-            scores = np.array([_number(score) for score in scores.flat]).reshape(scores.shape)
+        if scores.dtype == object:  # perhaps other numbers, such as Decimal; digits are a label
+            if any(isinstance(score, (str, bytes, type(None))) for score in scores.flat):
+                raise TypeError("some are no numbers")
+            scores = scores.astype(np.float64)
         if scores.dtype.kind not in "biuf":
             raise TypeError(scores.dtype)
     except (TypeError, ValueError) as error:
@@ -278,13 +273,6 @@ def on_cpu(returned: Any) -> Any:
         return returned
     found = returned.detach().cpu()
     return found.double() if found.is_floating_point() else found
-
-
-def _number(score: Any) -> float:
-    """An entry of an array of objects; digits in a string are a label rather than a score."""
-    if isinstance(score, (str, bytes)):
-        raise TypeError("a string is not a score")
-    return float(score)
 
 
 def _describe(returned: object) -> str:

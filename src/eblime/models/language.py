@@ -311,9 +311,7 @@ class ServerModel:
     characters. Redirects are not followed, and only https goes through a proxy.
 
     A request that fails is sent again, three times by default; a wrong key or a prompt that is too
-    long is an error at once. A server that wants `max_completion_tokens`, or no `temperature`, says
-    so and gets it from then on. A reply has at most 8 MB. A prompt that is a list of messages needs
-    a server with chats.
+    long is an error at once. A reply has at most 8 MB. A list of messages needs chats.
 
     `model` is its name on the server, None the only one there; `key_name` the name of the
     environment variable with the key, and None sends no key; `options` are other fields of each

@@ -156,7 +156,8 @@ class TorchModel:
             returned = self.module(_in_precision(images, self.module.parameters()))
         else:
             images = _in_precision(images, weights.values())
-            returned = torch.func.functional_call(self.module, weights, (images,))
+            call = torch.func.functional_call
+            returned = call(self.module, weights, (images,), tie_weights=False)
         scores = read_scores(self, returned, len(images))
         return torch.as_tensor(scores, device=images.device).float()
 
@@ -226,7 +227,8 @@ def half_weights(module: torch.nn.Module, device: torch.device, layout: Any = No
 
     kind = torch.float16 if device.type == "cuda" else torch.bfloat16
     found = {}
-    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+    every = module.named_parameters(remove_duplicate=False)  # also those that are tied
+    for name, tensor in [*every, *module.named_buffers(remove_duplicate=False)]:
         if tensor.is_floating_point():
             form = layout if tensor.ndim == 4 and layout else torch.preserve_format
             tensor = tensor.to(kind, memory_format=form)
@@ -335,21 +337,25 @@ class TorchScorer:
         model, chosen = self._model, str(self._model.precision)
         if chosen == "auto" and not _may_be_half(model.module, self._device):
             chosen = "full"
-        few = images[: {"auto": _COMPARED, "half": 1}.get(chosen)]
+        if chosen == "full":
+            self.about["precision"] = chosen
+            return self._score(images)
+        few = images[: {"auto": _COMPARED, "half": 1}[chosen]]
         exact = self._score(few)
-        if chosen != "full":
-            self._weights = half_weights(model.module, self._device, self._layout)
-        if chosen == "auto":
-            try:
-                chosen = _compare(exact, self._score(few))
-            except RuntimeError as error:
-                chosen = f"full (half failed: {str(error).partition(chr(10))[0]:.80})"
-            if chosen != "half":
-                self._weights = None
-        if len(images) > len(few):
-            exact = torch.cat([exact, self._score(images[len(few) :])])
+        self._weights = half_weights(model.module, self._device, self._layout)
+        try:
+            rest = self._score(images)  # all, so that the GPU has work while they are compared
+            if chosen == "auto":
+                chosen = _compare(exact, rest[: len(few)])
+        except RuntimeError as error:
+            if chosen == "half":
+                raise
+            chosen = f"full (half failed: {str(error).partition(chr(10))[0]:.80})"
+        if chosen != "half":
+            self._weights = None
+            rest = self._score(images)
         self.about["precision"] = chosen
-        return exact
+        return torch.cat([exact, rest[len(few) :]])
 
     def _score(self, images: torch.Tensor) -> torch.Tensor:
         """Scores of images, in the layout that the network takes."""

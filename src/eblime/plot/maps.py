@@ -230,17 +230,20 @@ def _finish(
     panels: Sequence[Axes], drawing: Canvas, explanation: Explanation, title: str, below: list[str]
 ) -> Axes:
     """Remove the ticks, show the whole image, set the title; in two lines above a narrow image."""
-    target, drawn = target_mask(explanation), panels[0]
+    target, drawn, unit = target_mask(explanation), panels[0], drawing.unit
     for panel in panels:
         if target is not None:
             dashed = {"linewidths": 2.0, "linestyles": "dashed"}
             drawing.outline(panel, drawing.reduce(target), style.MARK, **dashed)
-        panel.set(xticks=[], yticks=[])
-        panel.set(xlim=(-0.5, drawing.width - 0.5), ylim=(drawing.height - 0.5, -0.5))
+        if unit is None:
+            panel.set(xticks=[], yticks=[])
+        down, across = drawing.pixel
+        panel.set(xlim=np.array([-0.5, drawing.width - 0.5]) * across)
+        panel.set(ylim=np.array([drawing.height - 0.5, -0.5]) * down)
     gap = "\n" if drawing.height > 2 * drawing.width else " "
     name = style.heading(explanation.label, 32)
     drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
-    drawn.set_xlabel("\n".join(below), fontsize="small")
+    drawn.set_xlabel("\n".join(below if unit is None else [unit, *below]), fontsize="small")
     return drawn
 
 
@@ -263,11 +266,12 @@ class Canvas:
     height: int  # of the image
     width: int
     pixel: tuple[float, float] = (1.0, 1.0)  # height and width of a pixel of the image
+    unit: str | None = None  # of these, if it is drawn
 
     @property
     def size(self) -> tuple[float, float]:
         """Inches of a figure with this image and a colour bar, larger for a long image."""
-        ratio = self.height / self.width
+        ratio = self.height * self.pixel[0] / (self.width * self.pixel[1])
         width = min(4.1 / ratio**0.5, 9.0, 8.0 / ratio)
         return max(width + 1.1, 4.0), max(width * ratio + 0.5, 2.0)
 
@@ -313,8 +317,8 @@ class Canvas:
         row, column = np.unravel_index(depth.argmax(), depth.shape)
         down, across = self.steps
         return (
-            float(across * (box[1].start + column + 0.5) - 0.5),
-            float(down * (box[0].start + row + 0.5) - 0.5),
+            float(across * (box[1].start + column + 0.5) - 0.5 * self.pixel[1]),
+            float(down * (box[0].start + row + 0.5) - 0.5 * self.pixel[0]),
         )
 
 
@@ -324,8 +328,10 @@ def canvas(explanation: Explanation) -> Canvas:
     style.needs_domain(explanation, "image", "A map")
     labels, photo = np.asarray(scene.labels), np.asarray(scene.photo(_LONGEST))
     (height, width), (rows, columns) = labels.shape, photo.shape[:2]
-    steps = (height // rows, width // columns)
-    found = Canvas(photo=photo, labels=labels, steps=steps, height=height, width=width)
+    down, across = pixel = tuple(scene.spacing or (1.0, 1.0))
+    steps, unit = (height // rows * down, width // columns * across), scene.spacing and scene.unit
+    size: Any = {"height": height, "width": width, "pixel": pixel, "unit": unit}
+    found = Canvas(photo=photo, labels=labels, steps=steps, **size)
     return replace(found, labels=found.reduce(labels))
 
 

@@ -40,6 +40,7 @@ class Sections:
     lengths: tuple[float, ...]  # how long each axis is drawn
     axes: tuple[str, ...]
     unit: str
+    origin: tuple[float, ...]
     signed: bool  # whether the volume has negative values
 
     def slice(self, axis: int, position: int) -> Canvas:
@@ -79,7 +80,8 @@ class Sections:
 
     def place(self, axis: int, position: float) -> str:
         """A position along an axis in words: `z = 12.5 mm`."""
-        return f"{self.axes[axis]} = {position * self.sizes[axis]:.4g} {self.unit}".rstrip()
+        found = position * self.sizes[axis] + self.origin[axis]
+        return f"{self.axes[axis]} = {found:.4g} {self.unit}".rstrip()
 
     def centre(self, j: int) -> tuple[int, ...]:
         """The voxel of a feature that is nearest to its mean position."""
@@ -90,19 +92,6 @@ class Sections:
         inside = np.stack(np.unravel_index(some, self.labels.shape), axis=1)
         nearest = inside[((inside - inside.mean(axis=0)) ** 2).sum(axis=1).argmin()]
         return tuple(int(k * step + step // 2) for k, step in zip(nearest, self.steps, strict=True))
-
-    def extents(self) -> list[str]:
-        """Position and size of each feature: `centre z 8, y 24, x 4; size 16 x 16 x 8 mm`."""
-        from scipy import ndimage
-
-        found = []
-        for box in ndimage.find_objects(self.full + 1):
-            ends = [(one.start, one.stop, s) for one, s in zip(box, self.sizes, strict=True)]
-            at = [f"{(a + b - 1) / 2 * s:.4g}" for a, b, s in ends]
-            centre = ", ".join(f"{name} {k}" for name, k in zip(self.axes, at, strict=True))
-            sides = " x ".join(f"{(b - a) * s:.4g}" for a, b, s in ends)
-            found.append(f"centre {centre}; size {sides} {self.unit}")
-        return found
 
 
 def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
@@ -119,7 +108,7 @@ def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
     values = scene.shown[None] if channel is None else np.moveaxis(scene.shown, channel, 0)
     grey = values[(slice(None), *drawn)].mean(axis=0, dtype=np.float32)
     grey = (grey - low) / max(high - low, 1e-30)
-    sizes = (1.0, 1.0, 1.0) if scene.spacing is None else tuple(scene.spacing)
+    sizes = tuple(scene.spacing or (1.0, 1.0, 1.0))
     lengths = np.array(scene.labels.shape) * sizes
     return Sections(
         grey=grey,
@@ -130,6 +119,7 @@ def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
         lengths=tuple(np.maximum(lengths, _FLATTEST * lengths.max()).tolist()),
         axes=tuple(scene.axes),
         unit="voxels" if scene.spacing is None else scene.unit,
+        origin=tuple(scene.origin or (0.0, 0.0, 0.0)),
         signed=signed,
     )
 

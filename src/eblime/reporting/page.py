@@ -20,11 +20,10 @@ from eblime._types import BoolArray, FloatArray, IntArray, Record
 from eblime.kernels import ExponentialKernel, kernel_of, uniform
 from eblime.plot.maps import truth_share
 from eblime.plot.style import PALE
-from eblime.plot.volumes import sections_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
-from eblime.reporting.views import MOST, as_lines, input_view
+from eblime.reporting.views import MOST, as_lines, figure_data, input_view
 from eblime.results.citations import Citations
 from eblime.results.comparison import Comparison
 from eblime.results.estimand import describe_estimand, plain_estimand
@@ -98,18 +97,12 @@ def report(
             f"got {', '.join(kinds) or 'an empty list'}."
         )
     check_count("k", k)
-    why = "this score" if listed[0].label == "output" else repr(listed[0].label)
-    usual = f"Why {why}?" if len(listed) == 1 else f"{len(listed)} explanations"
     page = render_page(
         "report.html.j2",
-        heading=title if title is not None else usual,
+        title=title,
         comparison=None if compared is None else _comparison(compared, k),
         sections=[_section(entry, k, truth) for entry in listed],
         names=[None] * len(listed) if compared is None else compared.methods,
-        k=min(k, max(entry.scene.n_features for entry in listed)),
-        hiding=any(entry.answers.n_features <= _MOST_HIDDEN for entry in listed),
-        levels=len(LEVELS),
-        level=LEVELS.index(0.95),
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
@@ -139,13 +132,9 @@ def citations(
 
 
 def _comparison(compared: Comparison, k: int) -> Record:
-    import io
-
-    content = io.BytesIO()
-    compared.pictures(k).savefig(content, format="png", dpi=80)
     head, *rows = compared.sensitivity_cells(k)
     return {
-        "picture": b64encode(content.getvalue()).decode(),
+        "picture": figure_data(compared.pictures(k), 80),
         "head": head,
         "rows": rows,
         "notes": compared.notes(k),
@@ -154,9 +143,7 @@ def _comparison(compared: Comparison, k: int) -> Record:
 
 
 def _section(explanation: Explanation, k: int, truth: BoolArray | None = None) -> Record:
-    post, order = explanation.posterior, explanation.posterior.order()
-    names = explanation.features
-    data = page_data(explanation, min(k, post.n_features))
+    p = explanation.posterior.n_features
     return {
         "of": explanation,
         "fit": fit_sentence(explanation),
@@ -166,12 +153,11 @@ def _section(explanation: Explanation, k: int, truth: BoolArray | None = None) -
         "truth": "" if truth is None else truth_share(explanation, truth, k),
         "cautions": [*cautions(explanation)],
         "nothing": nothing_certain(explanation),
-        "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
-        "left_out": max(0, len(order) - MOST),
+        "left_out": max(0, p - MOST),
         "settings": settings(explanation),
         "meaning": plain_estimand(explanation),
         "index": getattr(explanation.method, "index", None),
-        "data": data,
+        "data": page_data(explanation, min(k, p)),
     }
 
 
@@ -238,8 +224,9 @@ def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int)
     values = explanation.details().get("value")
     if values is not None:
         found["value"] = [printable(values[j]) for j in order]
-    if explanation.scene.domain == "volume":
-        places = sections_of(explanation).extents()
+    scene: Any = explanation.scene
+    if scene.domain == "volume" or getattr(scene, "spacing", None) is not None:
+        places = scene.places("voxels")
         found["place"] = [places[j] for j in order]
     return found | _spread(post, order, k) if post.has_spread else found
 
@@ -294,7 +281,6 @@ _DESIGNS = {
     "bernoulli": "each feature is shown with probability one half",
     "orthogonal": "balanced, each mask followed by its opposite",
     "leverage": "random pairs of opposites, all sizes equally often, with weights that correct it",
-    "focused": "pairs of opposites, preferably where the prediction is uncertain",
     "adaptive": "pairs of opposites, chosen in rounds where they narrow the intervals most",
     "exhaustive": "all possible masks",
     "sizes": "first how many features to hide, then which ones, both uniformly",

@@ -262,6 +262,13 @@ def _data_uri(photo: FloatArray, longest: int, *, quality: int | None) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
+def figure_data(figure: Any, dpi: int) -> str:
+    """A matplotlib figure as the data of a PNG."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=dpi)
+    return base64.b64encode(content.getvalue()).decode()
+
+
 def outlines(labels: IntArray) -> list[str]:
     """An SVG path for each label 0 .. p - 1; empty for a label without pixels.
 

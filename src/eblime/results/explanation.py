@@ -224,15 +224,28 @@ class Explanation:
     def details(self) -> Columns:
         """What is known of each feature besides its name, one entry per feature.
 
-        For images `centroid_row`, `centroid_column`, `top`, `left`, `bottom`, `right` and `area` in
-        pixels; for tables `column`, `value` and `bin`; for prompts `text`; for texts
-        nothing.
+        Such as the place and size of a superpixel, or the column and value of a row.
         """
         known = getattr(self.scene, "details", None)
         return {} if known is None else {name: list(values) for name, values in known().items()}
 
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:
-        """The same answers through another method, with no further model call."""
+        """The same answers through another method, with no further model call.
+
+        Parameters
+        ----------
+        method
+            A name, such as "lime", or an object with settings, as for an explainer.
+        rng
+            Seed or generator, for the methods that draw.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+        >>> e.refit(eblime.LIME(alpha=0.1)).posterior.method
+        'LIME'
+        """
         chosen: Any = as_method(method)
         index = getattr(chosen, "index", "lime")
         indices.check_game(self.answers, index)
@@ -320,8 +333,8 @@ class Explanation:
     ) -> Explanation:
         """Ask the model about n more masks; returns the explanation of all answers.
 
-        Answers that are known are not asked again. An explanation that was loaded from a file or
-        pickled needs its `explainer` and its input `x`. `progress` is as for `ImageExplainer`.
+        An explanation that was loaded from a file or pickled needs its `explainer` and its input
+        `x`. `progress` is as for `ImageExplainer`.
         """
         if (explainer is None) != (x is None):
             raise ValueError("`explainer` and `x` must be given together, or neither of them.")
@@ -334,7 +347,25 @@ class Explanation:
         return source.more(self, n, progress)  # type: ignore[no-any-return]
 
     def table(self, prob: float = 0.95, top: int = 5) -> str:
-        """The most important features as text."""
+        """The most important features as text.
+
+        Parameters
+        ----------
+        prob
+            Probability of the intervals.
+        top
+            How many features.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+        >>> print(e.table(prob=0.9, top=1))
+        EBLIME: 8 masks, R2 1.000, effective sample size 7.5
+        feature        mean     sd  90% low   high  P(>0)
+        word 'three'  5.000  0.000    5.000  5.000   >.99
+        ... and 2 more features
+        """
         return self.posterior.table(list(self.features), prob, top)
 
     def predict(self, masks: ArrayLike, prob: float = 0.95) -> Prediction:
@@ -395,11 +426,16 @@ class Explanation:
     def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: object) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
 
-        Kinds: "intervals" (default), "means" (default for a point estimate), "waterfall" (from the
-        score with everything hidden to the prediction), "density", "ranks", "lambda",
-        "convergence", "width", "fit"; for images also "map", with `of="uncertainty"` and others;
-        for texts and prompts "text"; for signals "signal"; for volumes "slices" and "projections".
-        `eblime.plot` describes their settings.
+        Parameters
+        ----------
+        kind
+            "intervals" (the default), "means" (the default of a point estimate), "waterfall",
+            "density", "ranks", "lambda", "convergence", "width" or "fit"; "map" of images, "text"
+            of texts and prompts, "signal" of signals, "slices" and "projections" of volumes.
+        ax
+            Where to draw; None makes new axes.
+        settings
+            Those of the kind, such as `top=10`, or `of="uncertainty"` of a map; see `eblime.plot`.
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
@@ -411,7 +447,21 @@ class Explanation:
         return registry.find("plots", kind)(self, ax=ax, **settings)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write to one file, without pickle, whole or not at all; `eblime.load` reads it."""
+        """Write to one file, without pickle, whole or not at all; `eblime.load` reads it.
+
+        Parameters
+        ----------
+        path
+            The file, such as "row.eblime"; one that exists is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import eblime
+        >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+        >>> eblime.load(e.save(tempfile.mkdtemp() + "/text.eblime")).prediction
+        12.0
+        """
         from eblime.results.storage import save
 
         return save(self, path)
@@ -423,11 +473,23 @@ class Explanation:
         title: str | None = None,
         truth: BoolArray | None = None,
     ) -> str:
-        """One self-contained page to look at, share and keep; written to `path` where given.
+        """One self-contained page to share, as HTML; `eblime.report` puts several into one.
 
-        Point at a feature for its interval and density; choose the credible level; colour by
-        importance, uncertainty or the probability to be among the first. `eblime.report` puts
-        several explanations into one page. `truth` is a mask (H, W) to outline on an image.
+        Parameters
+        ----------
+        path
+            Where to write the page; None only returns it.
+        title
+            Its title.
+        truth
+            A mask, (H, W), to outline on an image, such as the known place of a defect.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+        >>> "<title>Lengths" in e.to_html(title="Lengths")
+        True
         """
         return registry.find("pages", "page")(self, path, title=title, truth=truth)
 
@@ -435,7 +497,7 @@ class Explanation:
         return registry.find("pages", "notebook")(self)
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
-        """The numbers as JSON text, in the layout of docs/reference/index.md."""
+        """The numbers as JSON text; the reference has the layout."""
         return export.to_json(self, prob, k)
 
     def to_arviz(self, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:
@@ -454,9 +516,7 @@ class Explanation:
         """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
 
         Its index is "SV" or "BV" for order 1, "SII" or "BII" for order 2, which has the pairs too;
-        its baseline is the score with everything hidden: for a row of a table the mean score of
-        the background. Where that was not asked, it is the
-        prediction minus the sum of the Shapley values.
+        its baseline is the score with everything hidden, as asked or as the values imply.
         """
         return export.to_shapiq(self, index, order)
 

@@ -22,7 +22,6 @@ import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ from eblime._files import write_whole
 from eblime._text import printable
 from eblime.answers import Answers
 from eblime.core.derived import select_features
-from eblime.core.fit_quality import HeldOut
 from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue
 from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
@@ -181,19 +179,16 @@ def _explanation(tree: Any) -> Explanation:
     domain.check_scene(scene)
     method: Any = _build_method(tree["method"])
     checks.check_fields(summary, _SUMMARY, "`summary.")
-    exhaustive, generator = tree["exhaustive"] is True, tree["generator"]
+    generator = tree["generator"]
     lost = tree["draws"] is not None and generator is None  # draws that cannot be made again
     quick = method is not None and is_quick(method, answers) and not lost
     if not quick:
-        posterior = _stored_posterior(answers, summary, tree["draws"], exhaustive=exhaustive)
+        posterior = _stored_posterior(answers, summary, tree["draws"])
     else:
         rng = np.random.default_rng(0)
         if generator is not None:
             rng.bit_generator.state = generator
         (posterior,) = fit_each(method, rng, [answers])
-        if not isinstance(posterior.held_out, float) and summary["r2_held_out"] is not None:
-            known = HeldOut(compute=partial(float, summary["r2_held_out"]))
-            posterior = dataclasses.replace(posterior, held_out=known)
     found = Explanation(
         posterior=posterior,
         answers=answers,
@@ -425,7 +420,7 @@ def _is_repeatable(explanation: Explanation) -> bool:
 
 
 def _stored_posterior(
-    answers: Answers, summary: Mapping[str, Any], draws: np.ndarray | None, *, exhaustive: bool
+    answers: Answers, summary: Mapping[str, Any], draws: np.ndarray | None
 ) -> Posterior:
     law: Any = PointMass(mean=summary["mean"], method=summary["name"])
     if "sd" in summary:
@@ -439,9 +434,6 @@ def _stored_posterior(
         if drawn.n_features != answers.n_features or not np.isfinite(drawn.draws.beta).all():
             raise ValueError("`draws` must be finite, with one column per feature")
         law = StoredLaw(columns={name: summary[name] for name in _COLUMNS}, drawn=drawn)
-    held_out: Any = summary["r2_held_out"]
-    if held_out is not None:  # all masks leave nothing to hold out
-        held_out = float(held_out) if exhaustive else HeldOut(compute=partial(float, held_out))
     made = Posterior.from_law(
         law,
         answers,
@@ -450,9 +442,8 @@ def _stored_posterior(
         extras={"intercept": PointValue(value=float(summary["intercept"]))},
     )
     by_function = summary["name"] == "Quadrature"
-    return dataclasses.replace(
-        made, r2=float(summary["r2"]), held_out=held_out, by_function=by_function
-    )
+    known = {"r2": summary["r2"], "held_out": summary["r2_held_out"]}
+    return dataclasses.replace(made, **known, by_function=by_function)
 
 
 _COLUMN = checks.Check(

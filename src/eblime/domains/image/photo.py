@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -39,7 +40,7 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
     open file or a PIL image; DICOM files need pydicom. `name` is that in error messages. A photo
     that cannot be read, has several pages, or more than 100 million pixels is refused.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     name = _name(source) if name is None else repr(name)
     if _is_pil(source):
@@ -57,13 +58,11 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
             return _upright(opened, name)
     except FileNotFoundError:
         raise
-    except UnidentifiedImageError as error:
-        raise ValueError(
-            f"{name} is not an image in a supported format: {', '.join(_FORMATS)}. Read other "
-            "formats with another package, and pass the array."
-        ) from error
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{name} cannot be read: {error}.") from error
+        raise ValueError(
+            f"{name} cannot be read: {error}. Supported formats are {', '.join(_FORMATS)}; read "
+            "others with another package, and pass the array."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,10 +90,11 @@ def read_photo(
     source, name
         See `open_photo`.
     size
-        (height, width, channels), with 1 or 3 channels; None keeps the photo's size, in RGB.
+        (height, width, channels), with 1 or 3 channels; 0 x 0 keeps the photo's size, and None
+        too, in RGB.
     fit
-        How a photo of another shape gets that size: "crop" keeps its middle, "pad" adds black
-        borders, and "stretch" changes its proportions.
+        How a photo of another shape gets that size: "crop" keeps its middle, "pad" adds borders
+        in its mean colour, and "stretch" changes its proportions.
     bits, window
         See `scale_pixels`.
     floats
@@ -111,10 +111,13 @@ def read_photo(
         image = Image.fromarray(scaled)
     else:
         image = image.convert("L" if grey else "RGB")
-    if size is not None:
+    if size is not None and size[0]:
         if words := fit_words((image.height, image.width), size, fit):
             about["fit"] = words
-        ways: Any = {"crop": ImageOps.fit, "pad": ImageOps.pad, "stretch": Image.Image.resize}
+        mean = np.asarray(image).mean(axis=(0, 1))  # a border that looks like a hidden one
+        colour = mean.item() if deep else tuple(np.rint(np.ravel(mean)).astype(int).tolist())
+        pad = partial(ImageOps.pad, color=colour)
+        ways: Any = {"crop": ImageOps.fit, "pad": pad, "stretch": Image.Image.resize}
         image = ways[fit](image, (size[1], size[0]), Image.Resampling.BICUBIC)
     pixels = np.asarray(image)
     if deep:
@@ -185,7 +188,7 @@ def fit_words(shape: tuple[int, int], size: tuple[int, int, int], fit: str) -> s
     scale = (max if fit == "pad" else min)(height / size[0], width / size[1])
     there = round(scale * size[0]), round(scale * size[1])
     end = size if fit == "stretch" else there
-    way = {"crop": "cropped to the middle", "pad": "with black borders to"}.get(fit, "stretched to")
+    way = {"crop": "cropped to the middle", "pad": "with plain borders to"}.get(fit, "stretched to")
     return "" if there == shape else f"{width} x {height} pixels {way} {end[1]} x {end[0]}"
 
 

@@ -24,8 +24,7 @@ _PLACES = (
     ("left", "centre", "right"),
     ("lower left", "bottom", "lower right"),
 )
-_NAMES = {"centre_row": "centroid_row", "centre_column": "centroid_column"}  # as in scikit-image
-_NAMES |= {"start_row": "top", "start_column": "left", "stop_row": "bottom", "stop_column": "right"}
+_NAMES = {"start_row": "top", "start_column": "left", "stop_row": "bottom", "stop_column": "right"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -35,11 +34,6 @@ class ImageScene(arrays.ArrayScene):
     scores: Sequence[Mapping[str, Any]] = ()  # the boxes and regions that are targets, in order
 
     domain: ClassVar[str] = "image"
-
-    @property
-    def n_features(self) -> int:
-        """Number of superpixels, p."""
-        return int(self.labels.max()) + 1
 
     @property
     def features(self) -> list[str]:
@@ -55,10 +49,13 @@ class ImageScene(arrays.ArrayScene):
     def details(self) -> Columns:
         """Centroid, bounding box and area of each superpixel, in pixels.
 
-        As in scikit-image, `bottom` and `right` are one beyond the last row and column.
+        As in scikit-image, `bottom` and `right` are one beyond the last row and column. With a
+        spacing also in its unit, as distances from the first pixel's centre.
         """
-        found = self.positions(("row", "column"), "area")
-        return {_NAMES.get(name, name): values for name, values in found.items()}
+        found = self.positions(("row", "column"), "area", "area").items()
+        return {
+            _NAMES.get(name, name).replace("centre", "centroid"): values for name, values in found
+        }
 
     def photo(self, longest: int | None = None) -> FloatArray:
         """The image for display: (H, W, 3) floats in [0, 1], rescaled if the range is larger.
@@ -78,19 +75,15 @@ class ImageScene(arrays.ArrayScene):
 
 def quickshift(image: FloatArray, **params: object) -> Labels:
     """Modes of colour and position, with lime's parameters; scikit-image's `quickshift`."""
-    from skimage import segmentation
-
-    settings: Any = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
-    return np.asarray(segmentation.quickshift(arrays.three_channels(image), **settings))
+    settings = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
+    return arrays.by_skimage("quickshift", arrays.three_channels(image), **settings)
 
 
 def felzenszwalb(image: FloatArray, **params: object) -> Labels:
     """Regions of similar colour; scikit-image's `felzenszwalb`."""
-    from skimage import segmentation
-
     smallest = max(1, image.shape[0] * image.shape[1] // 500)
-    settings: Any = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, **params}
-    return np.asarray(segmentation.felzenszwalb(image, channel_axis=-1, **settings))
+    settings = {"scale": 300.0, "sigma": 0.8, "min_size": smallest, "channel_axis": -1, **params}
+    return arrays.by_skimage("felzenszwalb", image, **settings)
 
 
 def grid(image: np.ndarray, *, rows: int = 7, columns: int = 7) -> Labels:
@@ -117,10 +110,17 @@ SEGMENTER = arrays.Segmenter(
 
 
 def read_image(
-    image: object, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
+    image: object,
+    *,
+    segmentation: Segmentation,
+    hide: Hide,
+    channels: Channels = "auto",
+    spacing: float | Sequence[float] | None = None,
+    unit: str = "mm",
 ) -> ImageScene:
     """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
-    return ImageScene(**SEGMENTER.read(as_pixels(image), segmentation, hide, channels))
+    cut = SEGMENTER.read(as_pixels(image), segmentation, hide, channels)
+    return ImageScene(**cut, spacing=arrays.per_axis(spacing, 2), unit=unit)
 
 
 def as_pixels(image: object) -> np.ndarray:

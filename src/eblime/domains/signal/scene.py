@@ -62,8 +62,8 @@ class SignalScene(Recording):
         """Unit of the bands: "Hz", "per day", "cycles per sample"."""
         if self.times is None:
             return "cycles per sample"
-        known = {"s": "Hz", "ms": "kHz", "us": "MHz"}
-        return known.get(self.unit, f"per {self.unit or 'unit of time'}")
+        other = f"per {self.unit or 'unit of time'}"
+        return {"s": "Hz", "ms": "kHz", "us": "MHz"}.get(self.unit, other)
 
     @property
     def edges(self) -> FloatArray:
@@ -103,21 +103,18 @@ class SignalScene(Recording):
 
     def details(self) -> Columns:
         """Begin, end and channels of each feature, and low and high frequency of its band."""
-        columns: Columns = {}
         boxes, edges = arrays.boxes_of(self.parts), self.edges.tolist()
-        if self.bands is None or len(boxes) > 1:
-            columns = {
-                "start": [edges[time.start] for _, time in boxes],
-                "end": [edges[time.stop] for _, time in boxes],
-                "channel": [", ".join(self.channels[rows]) for rows, _ in boxes],
-            }
-        if self.bands is None:
-            return columns
-        columns = {
-            name: np.repeat(rows, len(self.bands)).tolist() for name, rows in columns.items()
+        bands = [(None, None)] if self.bands is None else self.bands.tolist()
+        places = {
+            "start": [edges[time.start] for _, time in boxes for _ in bands],
+            "end": [edges[time.stop] for _, time in boxes for _ in bands],
+            "channel": [", ".join(self.channels[rows]) for rows, _ in boxes for _ in bands],
         }
-        low, high = np.tile(self.bands, (len(boxes), 1)).T.tolist()
-        return columns | {"low_frequency": low, "high_frequency": high}
+        low, high = ([band[k] for _ in boxes for band in bands] for k in (0, 1))
+        frequencies = {"low_frequency": low, "high_frequency": high}
+        if self.bands is None:
+            return places
+        return places | frequencies if len(boxes) > 1 else frequencies
 
     @property
     def cost(self) -> int:
@@ -134,20 +131,14 @@ class SignalScene(Recording):
         """One signal (C, T) per mask; several whose mean score counts, if `hidden` has several."""
         shown = masks > 0.5
         if self.cost == 1:
-            rendered: FloatArray = self._render(shown, 0)[self._axes]
-            return rendered
+            return self._render(shown, 0)
         every = np.stack([self._render(shown, k) for k in range(self.cost)], axis=1)
         sizes = np.where(shown.all(axis=1), 1, self.cost)  # the signal itself is asked once
         wanted = np.arange(self.cost) < sizes[:, None]
-        return MeanBatch(inputs=every[wanted][self._axes], sizes=sizes)
-
-    @property
-    def _axes(self) -> Any:
-        """Takes the axis of channels from a batch, if the model does not get it."""
-        return np.s_[:, 0] if self.flat else np.s_[:]
+        return MeanBatch(inputs=every[wanted], sizes=sizes)
 
     def _render(self, shown: NDArray[np.bool_], k: int) -> FloatArray:
-        """The signal minus what its hidden features take away, (n, C, T); exact if all are shown.
+        """The signal minus what its hidden features take away; exact if all are shown.
 
         Hidden features show the k-th of the hidden signals.
         """
@@ -164,7 +155,7 @@ class SignalScene(Recording):
                 share *= own
                 lost = np.add(lost, share, out=lost) if b else share
         np.subtract(self.signal.ravel(), lost, out=lost)
-        return lost.reshape(len(shown), *self.signal.shape)
+        return lost.reshape(len(shown), *self.signal.shape[int(self.flat) :])  # (n, C, T) or (n, T)
 
 
 def _spans(ends: FloatArray) -> list[str]:

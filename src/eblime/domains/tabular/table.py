@@ -6,7 +6,6 @@ values stay what they were. Tables are copies: one that is changed later changes
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -253,11 +252,6 @@ def _read_frame(table: Any) -> tuple[object, list[str]]:
     """A copy of a data frame, and its column names."""
     import narwhals as nw
 
-    counts = Counter(table.columns) if hasattr(table, "iterrows") else {}
-    if twice := [f"{name!r} {n} times" for name, n in counts.items() if n > 1]:
-        raise ValueError(
-            f"`background` must have columns of different names; got {', '.join(twice)}."
-        )
     try:
         frame = nw.from_native(table, eager_only=True)
     except TypeError as error:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from eblime import _field_checks as checks
-from eblime._checks import as_floats
 from eblime._types import Columns
 from eblime.domains import arrays
 from eblime.domains.arrays import Channels, Hide, Labels, Segmentation
@@ -26,24 +24,16 @@ class VolumeScene(arrays.ArrayScene):
 
     features: Sequence[str]  # "block (2, 0, 3)" or "region 12"
     axes: Sequence[str]  # names of the three axes of `labels`
-    spacing: Sequence[float] | None  # size of a voxel along each axis
-    unit: str  # of the spacing, such as "mm"
 
     domain: ClassVar[str] = "volume"
-
-    @property
-    def n_features(self) -> int:
-        """Number of blocks or regions, p."""
-        return len(self.features)
 
     def details(self) -> Columns:
         """Centre, bounding box and number of voxels of each feature; with a spacing in its unit.
 
         Positions in voxels count from 0, and `stop` is one beyond the last voxel. Those in units
-        are distances from the first voxel's centre; `extent` is that of the bounding box.
+        are distances from `origin`, or the first voxel's centre; `extent` is that of the box.
         """
-        names = self.unit, f"volume_{self.unit}3"
-        return self.positions(self.axes, "voxels", self.spacing, names)
+        return self.positions(self.axes, "voxels", "volume")
 
 
 def blocks(volume: np.ndarray, n: int | Sequence[int] | None = None) -> Labels:
@@ -82,8 +72,9 @@ def read_volume(
     segmentation: Segmentation,
     hide: Hide,
     channels: Channels = "auto",
-    spacing: Sequence[float] | None = None,
+    spacing: float | Sequence[float] | None = None,
     unit: str = "mm",
+    origin: Sequence[float] | None = None,
     key: str | None = None,
     axes: Sequence[str] | None = None,
 ) -> VolumeScene:
@@ -98,42 +89,31 @@ def read_volume(
     cut, params = arrays.name_and_parameters(segmentation)
     how = cut if isinstance(cut, str) else ""
     if how == "slic" and spacing is not None:  # so that its regions are round in space
-        steps = np.asarray(spacing, dtype=float)
+        steps = np.array(arrays.per_axis(spacing, 3))
         segmentation = how, {"spacing": steps / steps.min(), **params}
     parts = SEGMENTER.read(numbers, segmentation, hide, channels)
     features = [f"region {j}" for j in range(int(parts["labels"].max()) + 1)]
     if how == "blocks":
-        places = np.ndindex(*block_counts(parts["labels"].shape, **params))
-        features = [f"block {place}" for place in places]
+        counts = block_counts(parts["labels"].shape, **params)
+        features = [f"block {place}" for place in np.ndindex(*counts)]
     return VolumeScene(
         **parts,
         features=features,
         axes=list(axes or scan.axes),
-        spacing=None if spacing is None else [float(step) for step in spacing],
+        spacing=arrays.per_axis(spacing, 3),
         unit=unit,
+        origin=arrays.per_axis(origin, 3),
     )
 
 
-def check_spacing(spacing: ArrayLike | None) -> None:
-    """Refuse a spacing that is not None or three positive numbers."""
-    if spacing is None:
-        return
-    steps = as_floats("spacing", spacing)
-    if steps.shape != (3,) or not (steps > 0).all() or np.isinf(steps).any():
-        raise ValueError(f"`spacing` must be three numbers > 0, one per axis; got {spacing!r:.60}.")
-
-
-_SHORT = checks.text(40)
 _FIELDS = {
     **arrays.field_checks(3),
     "features": checks.NAMES,
-    "axes": checks.list_of(_SHORT, "axes", most=3),
-    "spacing": checks.optional(checks.list_of(checks.number(1e-300), "axes", most=3)),
-    "unit": _SHORT,
+    "axes": checks.list_of(checks.text(40), "axes", most=3),
 }
 _RULES = {
     **arrays.RULES,
-    "a name for each feature": lambda scene: int(scene.labels.max()) + 1 == scene.n_features,
+    "a name for each feature": lambda scene: len(scene.features) == scene.n_features,
     "three different names of axes": lambda scene: len(set(scene.axes)) == 3,
 }
 

@@ -44,6 +44,7 @@
       this.tools();
       if (this.data.fit?.numbers) this.whatIf();
       this.paint();
+      this.visit(0);
       this.choose(0);
       for (const radio of root.querySelectorAll(".index input")) {
         radio.addEventListener("change", () => this.switchTo(radio.value));
@@ -73,6 +74,9 @@
 
     // The slices through the centre of a feature, where these are stored.
     visit(position) {
+      const mark = this.marks.find((node) => Number(node.dataset.feature) === this.data.index[position]);
+      const box = mark?.closest(".document");
+      if (box) box.scrollTop += mark.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 4;
       const centre = this.centres[this.data.index[position]];
       if (!centre) return;
       this.panels.forEach(({ input, show, places }, axis) => {
@@ -556,7 +560,7 @@
       const list = make("dl", {}, box);
       const add = (head, text, kind = "exact") => { make("dt", {}, list, head); make("dd", { class: kind }, list, text); };
       if (d.value) add("value", d.value[position], "");
-      if (d.place) add("place", d.place[position], "");
+      if (d.place) add("place", this.rows[position].querySelector("small").textContent, "");
       const ends = this.hasIntervals ? this.ends(position) : { decimals: this.decimals };
       add("importance", this.number(d.mean[position], ends.decimals));
       if (!this.hasIntervals) {
