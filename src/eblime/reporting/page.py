@@ -155,9 +155,7 @@ def _comparison(compared: Comparison, k: int) -> Record:
 
 
 def _section(explanation: Explanation, k: int, truth: BoolArray | None = None) -> Record:
-    post, order = explanation.posterior, explanation.posterior.order()
-    names = explanation.features
-    data = page_data(explanation, min(k, post.n_features))
+    p = explanation.posterior.n_features
     return {
         "of": explanation,
         "fit": fit_sentence(explanation),
@@ -167,15 +165,11 @@ def _section(explanation: Explanation, k: int, truth: BoolArray | None = None) -
         "truth": "" if truth is None else truth_share(explanation, truth, k),
         "cautions": [*cautions(explanation)],
         "nothing": nothing_certain(explanation),
-        "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
-        "places": data.get("place", []),
-        "left_out": max(0, len(order) - MOST),
+        "left_out": max(0, p - MOST),
         "settings": settings(explanation),
         "meaning": plain_estimand(explanation),
-        "indices": data.get("indices", {}),
         "index": getattr(explanation.method, "index", None),
-        "has_intervals": "low" in data,
-        "data": data,
+        "data": page_data(explanation, min(k, p)),
     }
 
 
