@@ -1,4 +1,4 @@
-"""Tables of the studies about parts with flaws, signals and volumes."""
+"""Tables of the studies about parts with flaws, signals, volumes and prompts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from studies.hiding import page_tables
 from studies.inspection import SUMMARIES
 from studies.tables import frame_table, table
 
-__all__ = ["inspection_part", "signal_part"]
+__all__ = ["inspection_part", "prompt_part", "signal_part"]
 
 
 def inspection_part(found: Mapping[str, pd.DataFrame]) -> dict[str, str]:
@@ -47,3 +47,12 @@ def signal_part(found: Mapping[str, pd.DataFrame]) -> dict[str, str]:
         if what.startswith("volume, "):
             parts[f"seconds-{what.removeprefix('volume, ')}"] = f"{seconds:.1f}"
     return parts
+
+
+def prompt_part(found: pd.DataFrame) -> dict[str, str]:
+    """Errors and coverage with a language model that was asked live, by the number of calls."""
+    means = found.pivot_table(index="calls", columns="method", values=["error", "coverage"])
+    columns = [("error", "ContextCite"), ("error", "EBLIME"), ("coverage", "EBLIME")]
+    names = ["error, lasso", "error, EBLIME", "coverage"]
+    shown = means[columns].set_axis(names, axis=1).reset_index()
+    return {"prompts-live": frame_table(shown, "{:.2f}")}
