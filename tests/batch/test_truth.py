@@ -79,6 +79,8 @@ def test_wrong_rules_and_tables_are_refused(run, capsys):
     assert "A rule must have ranges of score, r2, certainty, size" in err
     assert not (run / "run").exists()
     run_command(capsys, *WORDS, *GRID)
+    code, _, err = run_command(capsys, "report", "run", "--rule", "bad.json")
+    assert (code, (run / "run" / "rule.json").exists()) == (2, False)
     (run / "other.csv").write_text("name,flaw\nz.png,1\n")
     (run / "unnamed.csv").write_text("file,flaw\na.png,1\n")
     (run / "words.csv").write_text("name,flaw\na.png,yes\n")

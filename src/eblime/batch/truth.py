@@ -41,7 +41,7 @@ def read_rule(text: str) -> Mapping[str, tuple[float, float]]:
     try:
         found = {name: np.array(ends, dtype=float) for name, ends in json.loads(text).items()}
         if not found or {ends.shape for ends in found.values()} != {(2,)} or {*found} - {*_RANGES}:
-            raise ValueError(f"{text:.80}")
+            raise ValueError(f"{text.strip():.80}")
     except (AttributeError, TypeError, ValueError) as error:
         message = f"A rule must have ranges of {', '.join(_RANGES)}, such as {USUAL}; got {error}."
         raise ValueError(message) from error

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eblime import registry
-from eblime._text import csv_text
+from eblime._text import csv_text, one_of
 from eblime.batch.folder import part_files, part_numbers, read_manifest
 from eblime.batch.location import Location
 from eblime.batch.results import Run, open_run
@@ -197,7 +197,8 @@ def _batch(**values: Any) -> None:
                 raise ValueError(f"--{early.replace('_', '-')} must come after {name}.")
         return
     if folder is None:
-        raise ValueError(f"eblime batch needs {options.known_names('domains')}, or --resume RUN.")
+        known = one_of(registry.names("domains"))
+        raise ValueError(f"eblime batch needs {known}, or --resume RUN.")
     recipe = Recipe.resume(folder, values, options.cache_of(values))
     location = Location.of(folder)
     settings = read_manifest(location)["settings"]
@@ -304,10 +305,11 @@ def _write_page(
 ) -> Path | Location:
     """The page of a run, with what its rule decides; a new rule is stored in the run."""
     from eblime.batch.overview import overview
-    from eblime.batch.truth import USUAL, decide
+    from eblime.batch.truth import USUAL, decide, read_rule
 
     stored, found = run.location / "rule.json", None
     if rule:
+        read_rule(rule.read_text(encoding="utf8"))  # a wrong one is not stored
         stored.write(rule.read_bytes())
     known = stored.kind() == "file"
     if known or truth:
