@@ -21,7 +21,6 @@ whose most important window holds the hole's echo, or is within 10 samples of it
     python -m studies hiding --dataset tiles
     python -m studies hiding --dataset photos --items 12 --n 100 --steps 10
     python -m studies hiding --dataset signals
-    python -m studies hiding --pages    (after the others, with --store)
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from studies.data import sources
 from studies.data.echoes import echo_network, hole_probability
 from studies.data.faulty_parts import faulty_parts
 from studies.data.photos import photo_classifier, photo_set, read_square
-from studies.inspection import NEAR, a_scan, fill_tables
+from studies.inspection import NEAR, a_scan
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import frame_table, write_csv
 
@@ -87,17 +86,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=positive, default=200, help="masks per input")
     parser.add_argument("--steps", type=positive, default=20, help="of deletion and insertion")
     parser.add_argument("--store", action="store_true", help="write the rows to docs/results")
-    parser.add_argument("--pages", action="store_true", help="only write the tables of the page")
     add_run_options(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run the study, and print the means over images."""
     settings = vars(options)
-    store, pages = settings.pop("store"), settings.pop("pages")
-    if pages:
-        fill_tables(page_tables())
-        return
+    store = settings.pop("store")
     rows = hiding(**settings)
     print(f"\n{frame_table(hiding_summary(rows), '{:.3f}')}\n")
     if store:
@@ -211,17 +206,14 @@ def hiding_summary(rows: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def page_tables() -> dict[str, pd.DataFrame]:
-    """The tables of the page about inspection, from the stored rows."""
-    known = {
-        name: hiding_summary(pd.read_csv(RESULTS / f"hiding-{name}.csv"))
-        for name in ("tiles", "ultrasonic", "signals")
-    }
+def page_tables(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The tables of the measurement page, from the stored rows of each data set."""
+    known = {name: hiding_summary(rows) for name, rows in found.items()}
     columns = {}
     for name, title in (("tiles", "tiles"), ("ultrasonic", "scans")):
         table = known[name]
         for measure in ("located", "touched", "deletion", "r2"):
             columns[f"{title}: {'R²' if measure == 'r2' else measure}"] = table[measure]
-        print(f"{title}: {table['inputs'].iloc[0]} images")
     signals = known["signals"][["located", "touched", "r2"]].rename(columns={"r2": "R²"})
-    return {"hiding": pd.DataFrame(columns).reset_index(), "hiding-signals": signals.reset_index()}
+    images = pd.DataFrame(columns).reset_index()
+    return {"hiding-images": images, "hiding-signals": signals.reset_index()}

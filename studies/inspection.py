@@ -28,7 +28,7 @@ from eblime._types import BoolArray
 from eblime.cli.kinds import parse_hide
 from eblime.datasets import ultrasonic_network
 from eblime.plot.style import COLOURS
-from studies.charts.style import DOCS, IMAGES, RESULTS
+from studies.charts.style import IMAGES, RESULTS
 from studies.data import sources
 from studies.data.echoes import RATE, echo_network, hole_probability, plate, simulated_echoes
 from studies.data.scans import Block, block_image, pore_mask
@@ -61,7 +61,6 @@ def run(options: argparse.Namespace) -> None:
     store = settings.pop("store")
     if options.part == "pictures":
         draw_pictures(settings["seed"])
-        fill_page()
         return
     rows = inspection(**settings)
     print(f"\n{frame_table(SUMMARIES[options.part](rows))}\n")
@@ -315,24 +314,6 @@ def draw_pictures(seed: int) -> None:
         ax = curve.plot(ax=ax, label=label, colour=colour)
     ax.set_xlabel("radius of the pore in mm")
     save(ax.figure, "inspection-detection")
-
-
-def fill_page() -> None:
-    """Write the tables of the page, from the stored rows."""
-    parts = {part: pd.read_csv(RESULTS / f"inspection-{part}.csv") for part in SUMMARIES}
-    fill_tables({part: SUMMARIES[part](rows) for part, rows in parts.items()})
-
-
-def fill_tables(tables: Mapping[str, pd.DataFrame]) -> None:
-    """Write tables of the page between its markers."""
-    page = DOCS / "how-to" / "inspection.md"
-    text = page.read_text(encoding="utf8")
-    for part, frame in tables.items():
-        table = frame_table(frame, "{:.2f}")
-        start, end = f"<!-- {part} -->\n", "<!-- end -->"
-        before, _, rest = text.partition(start)
-        text = f"{before}{start}\n{table}\n\n{end}{rest.partition(end)[2]}"
-    page.write_text(text, encoding="utf8")
 
 
 def draw_signal(ax: Any, signal: Any, time: float, settings: Any, *, number: int) -> None:

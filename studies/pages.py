@@ -21,6 +21,7 @@ from typing import Any
 import pandas as pd
 
 from studies.charts import style
+from studies.charts.applications import inspection_part, prompt_part, signal_part
 from studies.charts.comparisons import agreement_part, faithfulness_part, league_part, photo_part
 from studies.charts.coverage import rank_part, text_part, truth_part
 from studies.charts.paper import defect_part, figure_parts, stability_part, table_2_part
@@ -73,6 +74,9 @@ def all_parts() -> tuple[Parts, list[str]]:
         "localisation": lambda: defect_part(found["localisation"]),
         "stability": lambda: stability_part(found["stability"]),
         "figures": lambda: figure_parts(found),
+        "inspection": lambda: inspection_part(found),
+        "signals": lambda: signal_part(found),
+        "prompts-live": lambda: prompt_part(found["prompts-live"]),
         "speed": lambda: speed_part(found["speed"], found["half-precision"]),
     }
     parts = {f"versions-{name}": versions_of(run) for name, run in about.items()}

@@ -12,7 +12,7 @@ by words of others. 200 documents are drawn for each. The true top chunk is that
 its importance, as one does that says the same. The truth of an interval is the fit to 4,000 random
 sets of the features of its explanation.
 
-    python -m studies prompts-levels    # ten minutes
+    python -m studies prompts-levels    # twenty minutes
 """
 
 from __future__ import annotations

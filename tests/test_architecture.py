@@ -141,9 +141,9 @@ ALLOWED = {
             "_threads",
             "_types",
         ),
-        *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
-        *("protocols", "registry", "reporting", "results", "scores", "stopping"),
-        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
+        *("_version", "_warn", "core", "domains", "engine", "explainers", "measures"),
+        *("methods", "protocols", "registry", "reporting", "results", "scores", "stopping"),
+        *("PIL", "numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "_detection": {"_checks", "_pandas", "_types", "registry", "numpy", "scipy"},
     "measures": {

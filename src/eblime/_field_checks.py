@@ -70,13 +70,14 @@ def check_object(
 
 def number(low: float = -LARGEST, high: float = LARGEST, *, nan: bool = False) -> Check:
     """A real number from `low` to `high`; `nan` allows NaN as well."""
-
-    def holds(value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return False
-        return low <= value <= high or (nan and value != value)
-
-    return Check(must=f"a number from {low:g} to {high:g}", holds=holds)
+    return Check(
+        must=f"a number from {low:g} to {high:g}",
+        holds=lambda v: (
+            isinstance(v, (int, float))
+            and not isinstance(v, bool)
+            and (low <= v <= high or (nan and v != v))
+        ),
+    )
 
 
 def whole(low: int, high: int | None = None) -> Check:
@@ -172,13 +173,9 @@ def plain() -> Check:
 
 
 def _is_plain(value: object, deepest: int) -> bool:
-    if isinstance(value, (dict, list)) and not deepest:
-        return False
-    if isinstance(value, dict):
-        keys = all(isinstance(key, str) and len(key) <= LONGEST_TEXT for key in value)
-        return keys and all(_is_plain(entry, deepest - 1) for entry in value.values())
-    if isinstance(value, list):
-        return all(_is_plain(entry, deepest - 1) for entry in value)
+    if isinstance(value, (dict, list)):
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        return deepest > 0 and all(_is_plain(part, deepest - 1) for part in parts)
     if isinstance(value, str):
         return len(value) <= LONGEST_TEXT
     if isinstance(value, float):

@@ -480,3 +480,19 @@ def test_a_flag_that_few_rows_have_is_averaged_over_all_rows(tmp_path):
     assert found["mean_abs"]["bankrupt"] == pytest.approx(3 * 2 / 60, rel=0.2)
     assert [list(e.scene.columns) for e in entries] == [list(rows.columns)] * 2
     assert [e.posterior.n_features for e in entries] == [3, 3]
+
+
+def test_an_explanation_that_is_not_there_says_why(tmp_path):
+    """It failed, it is none of the run, or it was not saved."""
+    inputs = [[0.1, 0.2], [0.3], [0.5, 0.6]]
+    explainer = eblime.TabularExplainer(lambda rows: rows[:, 0], np.eye(2), n_masks=4)
+    run = eblime.explain_many(explainer, inputs, tmp_path / "r", progress=False)
+    (tmp_path / "r" / "explanations" / "2-0.eblime").unlink()
+    for number, target, words in [
+        (1, None, "input 1; it failed: ValueError: "),
+        (3, None, "input 3; its inputs are 0 to 2[.]$"),
+        (2, None, "input 2; keep=True saves them[.]$"),
+        (0, 4, "input 0, output 4; keep=True saves them[.]$"),
+    ]:
+        with pytest.raises(FileNotFoundError, match=words):
+            run.explanation(number, target)

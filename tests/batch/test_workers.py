@@ -22,6 +22,7 @@ from processes import LONG, in_group, started, wait_until
 
 import eblime
 from eblime.batch import Workers, workers
+from eblime.batch.location import Location
 from eblime.cli.app import main
 
 HERE = Path(__file__).parent
@@ -211,6 +212,26 @@ def test_time_in_which_the_run_stood_still_does_not_count(tmp_path, wanted, hold
     run = eblime.open_run(tmp_path / "r")
     assert run.failures().empty
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+
+def test_a_worker_that_replaces_another_has_the_same_explainer(tmp_path):
+    """Else a file that changes while a run is under way would mix two sets of results."""
+    found = iter("ab")
+
+    class Fake:
+        """A worker whose explainer has other settings every time."""
+
+        sent = ()
+
+        def ask(self, what, *args, timeout=None):
+            """What is known of the explainer."""
+            return {"explainer": {"labels": next(found)}}
+
+    settings = {"inputs": None, "settings": {}, "folder": Location.of(tmp_path), "run": "r"}
+    lane = workers._Lane(workers.Job(explainer=make, resumed=False, **settings), Fake, None)
+    lane.begin()
+    with pytest.raises(ValueError, match="was created with labels='a'; this call has labels='b'"):
+        lane.begin()
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "3"])

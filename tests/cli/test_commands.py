@@ -19,7 +19,7 @@ import eblime
 from eblime.batch.inputs import read_table
 from eblime.cli.app import main
 from eblime.cli.assembly import load_labels, load_model
-from eblime.cli.kinds import file_items, parse_hide, parse_segmentation
+from eblime.cli.kinds import file_items, parse_hide, parse_segmentation, photo_size
 from eblime.cli.show import print_explanation, save_figure, show_page
 from eblime.domains.image.photo import read_photo
 
@@ -222,6 +222,24 @@ def test_skops_files_need_no_trust(folder):
 def test_a_function_can_create_the_model(folder):
     """`module:name()` calls the function."""
     assert load_model("shades:make()").__name__ == "green"
+
+
+@pytest.mark.parametrize(("channels", "size", "wanted"), [(1, None, (0, 0, 1)), (3, 8, (8, 8, 3))])
+def test_photos_are_grey_for_a_network_of_one_channel(channels, size, wanted):
+    """By the first layer, whatever is around it; other models get colours."""
+    torch = pytest.importorskip("torch")
+    network = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Conv2d(channels, 4, 3)))
+
+    assert photo_size(network, size) == wanted
+    assert photo_size(eblime.TorchModel(network), size) == wanted
+    assert photo_size(len, None) == (0, 0, 3)
+
+
+def test_photos_of_any_size_become_grey(tmp_path):
+    """And keep their size."""
+    Image.new("RGB", (6, 4), (255, 0, 0)).save(tmp_path / "a.png")
+
+    assert read_photo(tmp_path / "a.png", (0, 0, 1)).pixels.shape == (4, 6)
 
 
 def test_photos_are_scaled_to_the_size_of_an_onnx_graph(folder, capsys):

@@ -4,9 +4,10 @@ import json
 import os
 import pickle
 import re
+import shutil
 import sys
 import threading
-from hashlib import sha256
+from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from eblime.batch.folder import with_checksum
 from eblime.cli.app import main
+from eblime.cli.batch import Recipe
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -125,7 +127,7 @@ def test_a_file_that_has_changed_is_refused(run, capsys):
     capsys.readouterr()
 
     assert command("batch --resume labelled --workers 1 --trust-run") == 2
-    assert "names.txt has changed since the run was started" in capsys.readouterr().err
+    assert re.search(r"with labels=\"\['good'\] .*; this call has labels=", capsys.readouterr().err)
     assert command(line.replace("names", "none") + " --out none") == 2
     assert "There is no file 'none.txt' for --labels" in capsys.readouterr().err
 
@@ -135,7 +137,7 @@ def test_a_pickle_in_a_manifest_is_not_read(run, evil, ending, capsys):
     """Not even with --trust-pickle, which only applies to a file that the user names."""
     model = evil / f"model{ending}"
     model.write_bytes(pickle.dumps(Marks(evil / "ran")))
-    edit(run, model=str(model), digests={"model": sha256(model.read_bytes()).hexdigest()})
+    edit(run, model=str(model))
 
     for trust in ("", " --trust-pickle"):
         assert command("batch --resume run --workers 1" + trust) == 2
@@ -249,7 +251,7 @@ def test_a_folder_that_has_changed_is_refused(run, capsys):
     capsys.readouterr()
 
     assert command("batch --resume asked --workers 1 --trust-run") == 2
-    assert "notes has changed since the run was started" in capsys.readouterr().err
+    assert re.search(r"with sources=.*In Paris.*; this call has .*In Rome", capsys.readouterr().err)
 
 
 WRONG = [
@@ -260,21 +262,17 @@ WRONG = [
     {"inputs": ["lines.jsonl"]},
     {"masks": "9"},
     {"masks": True},
-    {"labels": "x.txt"},
     {"tokens": None},
     {"keep": 1},
     {"labels": True},
     {"seed": "0"},
     {"method": ["eblime"]},
-    {"digests": {}},
-    {"digests": None},
 ]
 
 
 def test_paths_of_a_manifest_are_not_looked_at(run, monkeypatch, capsys):
     """Not even whether they exist: on some systems, a look connects to another machine."""
-    digests = json.loads((run / "manifest.json").read_text())["settings"]["about"]["digests"]
-    edit(run, labels="/evil/share/names.txt", digests=digests | {"labels": "0"})
+    edit(run, labels="/evil/share/names.txt")
     for name in ("stat", "lstat", "access", "readlink", "open"):
         look = getattr(os, name)
 
@@ -333,23 +331,45 @@ def test_the_exit_code_is_3_if_inputs_failed(run, capsys):
         assert "3: some inputs failed" in " ".join(capsys.readouterr().out.split()), page
 
 
-def test_a_model_file_is_hashed_without_reading_it_whole(tmp_path):
-    """Files of networks may be larger than memory."""
-    import tracemalloc
+def test_pages_are_printed(run, monkeypatch, capsys):
+    """Those that the page links to; without a browser the message says what to do."""
+    monkeypatch.setattr("eblime.cli.show.shutil.which", lambda name: None)
+    assert command(f"report {run} --pdf") == 2
+    assert f"Open {run / 'report.html'} in a browser and print it" in capsys.readouterr().err
 
-    from eblime.cli.batch import _digest
+    printed = []
 
-    content = bytes(range(256)) * (1 << 16)  # 16 MiB
-    file = tmp_path / "net.onnx"
-    file.write_bytes(content)
-    tracemalloc.start()
-    found = _digest(str(file))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    def prints(order, **_):
+        """Stands for the browser."""
+        out = next(flag for flag in order if "print-to-pdf=" in flag).partition("=")[2]
+        printed.append((order[-1].rpartition("/")[2], Path(out).name))
 
-    assert found == sha256(content).hexdigest()
-    assert peak < 4 << 20
-    assert _digest("mood:score") is None
+    monkeypatch.setattr("eblime.cli.show.shutil.which", lambda name: name)
+    monkeypatch.setattr("eblime.cli.show.subprocess.run", prints)
+    assert command(f"report {run} --pdf --pages 1") == 0
+    assert printed[0] == ("report.html", "report.pdf")
+    assert [(Path(page).stem, Path(pdf).suffix) for page, pdf in printed[1:]] in (
+        [("0-0", ".pdf")],
+        [("1-0", ".pdf")],
+    )
+
+
+@pytest.mark.slow
+def test_chromium_prints_a_page(run):
+    """A PDF beside it."""
+    if shutil.which("chromium") is None:
+        pytest.skip("Chromium is not installed")
+    assert command(f"report {run} --pdf --pages 0") == 0
+    assert (run / "report.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(("model", "wanted"), [("m.onnx", False), ("m.PKL", True)])
+def test_only_pickles_need_trust(model, wanted):
+    """The command that resumes a run names no option that its model does not need."""
+    about = {"kind": "text", "inputs": "/here/lines.jsonl", "model": f"/here/{model}"}
+    recipe = Recipe(about=defaultdict(lambda: None, about), trust_pickle=True, cache=None)
+
+    assert ("--trust-pickle" in recipe.resume_command("run")) == wanted
 
 
 def test_a_finished_run_has_a_page(run, capsys):

@@ -837,7 +837,7 @@ def test_citations_are_text_json_and_markdown(cited):
 
     assert re.sub(r"\[\^\d\]| \*\(no certain source\)\*", "", body) == SAID
     assert "Dogs bark. *(no certain source)*" in body
-    assert notes.startswith("**source 1 'The tower opened in 1889.'** (")
+    assert notes.startswith("**source 1** (")
     assert text.count("]: **") == len(cited.sources)
     assert [s["text"] for s in found["sentences"]] == [s.text for s in cited.sentences]
     assert found["sentences"][0]["sources"][0]["text"] == NOTES[0]
@@ -949,6 +949,8 @@ def test_the_fit_does_not_know_the_masks_that_chose():
     assert_allclose(e.posterior.mean, alone.mean, atol=0.05)
     assert_allclose(e.scores, year_score(e.scene.inputs(e.masks)))
     assert (e.weights > 0).sum() == 64
+    assert e.more(20).provenance["opened"] == e.provenance["opened"]
+    assert len(e.more(20).masks) == len(e.masks) + 20
 
 
 def test_documents_are_cut_and_short_ones_stay(tmp_path):
@@ -984,6 +986,7 @@ def test_citations_name_chunks(parrot):
         ({"sources": {"a": ["x", " "]}}, ValueError, "source 2 is ' '"),
         ({"sources": {"a": 3}}, TypeError, "`sources` must be a list of texts"),
         ({"levels": 1}, TypeError, "source 1 is"),
+        ({"prompt": "".join(map("{{{}}}".format, shelf()))}, ValueError, "contain {sources} once"),
     ],
 )
 def test_levels_that_cannot_be_are_refused(settings, error, message):

@@ -53,10 +53,11 @@ def test_every_image_has_a_row_for_each_cut_and_hiding(monkeypatch):
 
 def test_the_page_has_the_stored_rows():
     """Means of the rows in docs/results."""
-    tables = hiding.page_tables()
-    stored = pd.read_csv(hiding.RESULTS / "hiding-tiles.csv")
+    names = ("tiles", "ultrasonic", "signals")
+    found = {name: pd.read_csv(hiding.RESULTS / f"hiding-{name}.csv") for name in names}
+    tables, stored = hiding.page_tables(found), found["tiles"]
     first = stored[(stored["cut"] == "as the image") & (stored["hide"] == "blur")]
-    row = tables["hiding"].set_index(["cut", "hide"]).loc[("as the image", "blur")]
+    row = tables["hiding-images"].set_index(["cut", "hide"]).loc[("as the image", "blur")]
 
     assert row["tiles: located"] == pytest.approx(first["located"].astype(float).mean())
     assert tables["hiding-signals"].shape == (12, 5)

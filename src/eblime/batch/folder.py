@@ -42,9 +42,7 @@ _HOMES = (".lock", "manifest.json", "explanations", "inputs", "pages", "pooled")
 _SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
 _MOST_INPUTS = 1 << 53
 _MAY_BE_UNKNOWN = ("explainer", "model")  # until a worker creates the explainer
-_TEMPORARY = (
-    *(".manifest.json.*.tmp", ".part-*.tmp", "explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
-)
+_TEMPORARY = (".manifest.json.*.tmp", ".part-*.tmp", "explanations/.*.tmp", "inputs/.*.tmp")
 DETAILS = {  # columns of `Explanation.details` that runs store; null where a domain has none
     "value": "string",
     "bin": "string",
@@ -281,8 +279,7 @@ def remove_leftovers(folder: Location) -> None:
 
 def remove_run(folder: Location) -> None:
     """Delete the files of a run; other files in the folder are not changed."""
-    homes = ("explanations/*.eblime", "inputs/*.parquet", "pages/*.html")
-    for home, ending in (one.split("/*") for one in homes):
+    for home, ending in (("explanations", "eblime"), ("inputs", "parquet"), ("pages", "html")):
         for name in (folder / home).files():
             if name.endswith(ending):
                 (folder / f"{home}/{name}").remove()
@@ -304,11 +301,10 @@ def _valid(value: Any) -> Any:
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> Any:
-    """A Parquet file in memory as an Arrow table.
+    """A Parquet file in memory as an Arrow table; one that unpacks to much more is refused.
 
-    A file that unpacks to much more than its own size is refused. It is read in pieces, as one
-    large value may be stored once and occur in every row. A thread that still holds `content` when
-    Python ends would abort the process, so there is none.
+    It is read in pieces, as one large value may be stored once and occur in every row, and without
+    threads, as one that still holds `content` when Python ends would abort the process.
     """
     pa, pq = arrow()
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)

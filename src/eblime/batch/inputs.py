@@ -119,9 +119,6 @@ def read_table(path: Path | Location) -> Any:
     return table
 
 
-# Single inputs
-
-
 def is_picture(value: object) -> bool:
     """Whether a value is a Pillow image."""
     return hasattr(value, "mode") and hasattr(value, "tobytes")
@@ -141,9 +138,6 @@ def _digest(value: Any) -> str:
         return digest_of(value)
     except UnknownContentError:  # such as an open file
         return stable_repr(value)
-
-
-# Sequences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

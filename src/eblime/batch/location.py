@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -177,22 +177,12 @@ class Location:
             os.close(handle)
 
 
-Waiting = dict[Location, Callable[[], bytes]]  # files that are not written yet, and their content
-
-
 class TemporaryFolder:
     """A folder that is removed with the last object that holds this one, or when Python ends."""
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix="eblime-")
-        self.waiting: Waiting = {}
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-    def write_waiting(self) -> None:
-        """Write the files that wait until somebody reads them."""
-        while self.waiting:
-            file, content = self.waiting.popitem()
-            file.write(content())
 
 
 @cache

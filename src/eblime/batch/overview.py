@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,15 +13,13 @@ from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._table import decimals, format_number
 from eblime.batch.location import Location
 from eblime.batch.results import Run
+from eblime.batch.truth import Decisions
 from eblime.reporting.page import report
 from eblime.reporting.render import render_page
-from eblime.reporting.views import thumbnail
+from eblime.reporting.views import figure_data, thumbnail
 from eblime.results.notes import UNRELIABLE, cautions, nothing_certain
 
-_MOST = 40  # rows of the lists of classes, features and failures
-_FEW = 10  # features that are shown at first
 _LISTED = 1_000  # explanations in the list of inputs; of more, the worst fits and the first ones
-_OUTPUTS = 60  # outputs to choose from
 _TOP = 3  # features of an explanation in the list
 _OWN = ["input", "target"]  # of an explanation
 _SAME = ["label", "prediction", "r2", "r2_held_out"]  # in all its rows
@@ -36,44 +32,40 @@ def overview(
     prob: float = 0.95,
     pages: int | None = None,
     progress: Progress = None,
+    decisions: Decisions | None = None,
 ) -> str:
     """An HTML page about a run; also written to `path`, with links, if given.
 
     It lists 1,000 explanations, which the reader can sort and divide by a threshold; of a larger
     run, the 500 worst fits and the first 500 others. So many `pages` of those that are saved in the
     run, the worst fits first, are written to `pages/` next to `path`. None is all; of a run with
-    more than 1,000 inputs that are not pictures, such as rows, none.
+    more than 1,000 inputs that are not pictures, such as rows, none. `decisions` are those of a
+    rule, which have a table of their own.
     """
     check_progress(progress)
     entries, failures = _entries(run), list(run.failures().itertuples())
-    r2_name = "R² (in-sample where not held out)" if entries["in_sample"].any() else "held-out R²"
     listed = list(_listed(run, entries).itertuples())
     links = {} if path is None else _pages(run, Location.of(path), listed, pages, progress)
     regions = bool(entries["regions"].all())  # of their own input, such as superpixels
     importances = [] if regions else list(run.summary(prob).itertuples())
+    curve = decisions.curve if decisions else None
     digits = decimals([np.array([row.high for row in importances])])
     page = render_page(
         "run.html.j2",
         scripts=("download.js", "run.js"),
-        heading=f"Run “{run.location.name}”",
-        done=entries["input"].nunique(),
+        heading=f"Run “{run.location.name}”: {entries['input'].nunique()} inputs",
         count=run.settings["count"],
-        explanations=len(entries),
-        median=entries["r2"].median(),
-        rough=int((entries["r2"] < 0.5).sum()),
+        entries=entries,
         classes=_by_class(entries) if regions else None,
         importances=importances,
-        output=importances[0].output if importances else "",
         number=partial(format_number, digits=digits),
         prob=prob,
-        r2_name=r2_name,
         unreliable=UNRELIABLE,
-        outputs=sorted({row.label for row in listed})[:_OUTPUTS],
         listed=listed,
         links=links,
         failures=failures,
-        few=_FEW,
-        most=_MOST,
+        decisions=decisions,
+        curve=figure_data(curve.plot().figure, 110) if curve else "",
     )
     if path is not None:
         Location.of(path).write(page.encode())
@@ -114,28 +106,17 @@ def _listed(run: Run, entries: Any) -> Any:
     rows: Any = pd.concat([p[p["input"].isin(worst["input"])] for p in run.pieces(wanted)])
     names = rows.drop_duplicates("input").set_index("input")["name"]
     largest = rows.iloc[np.argsort(-rows["mean"].abs().to_numpy(), kind="stable")]
-    top: dict[tuple[int, int], list[tuple[str, float, str]]] = defaultdict(list)
-    for row in largest.groupby(_OWN, sort=False).head(_TOP).itertuples():
-        certain = row.low > 0 or row.high < 0
-        kind = "unsure" if not certain else "for" if row.mean > 0 else "against"
-        top[row.input, row.target].append((_with_value(row.feature, row.value), row.mean, kind))
+    most = largest.groupby(_OWN, sort=False).head(_TOP).groupby(_OWN)
+    top = {key: list(own.itertuples()) for key, own in most}
     keys = zip(worst["input"], worst["target"], strict=True)
     return worst.assign(name=worst["input"].map(names), top=[top[key] for key in keys])
 
 
-def _with_value(name: str, value: str | None) -> str:
-    if not isinstance(value, str):
-        return name
-    with suppress(ValueError):
-        value = f"{float(value):.4g}" if "." in value else value
-    return f"{name} = {value}"
-
-
 def _by_class(entries: Any) -> list[dict[str, Any]]:
-    """Means per class, the most frequent class first."""
+    """Medians per class, the most frequent class first."""
     alike = entries.groupby("label")
-    means = alike[["prediction", "r2", "certain"]].mean().assign(count=alike.size())
-    ordered = means.sort_values("count", ascending=False, kind="stable").reset_index()
+    medians = alike[["prediction", "r2", "certain"]].median().assign(count=alike.size())
+    ordered = medians.sort_values("count", ascending=False, kind="stable").reset_index()
     return list(ordered.to_dict("records"))
 
 
@@ -144,12 +125,13 @@ def _pages(
 ) -> dict[Any, tuple[str, str, str]]:
     """Write pages of saved explanations: links, thumbnails and cautions by (input, target)."""
     folder, links = path.parent, {}
-    kept = set(run.explanations.files())
+    kept = set((run.location / "explanations").files())
+    largest = max((abs(entry.top[0].mean) for entry in listed), default=None)  # on all thumbnails
     saved = [entry for entry in listed if f"{entry.input}-{entry.target}.eblime" in kept][:pages]
     with progress_reporter(progress, len(saved), unit="page") as report_progress:
         for done, entry in enumerate(saved, start=1):
             explanation = run.explanation(entry.input, entry.target)
-            picture = thumbnail(explanation)
+            picture = thumbnail(explanation, largest)
             if pages is None and not picture and run.settings["count"] > _LISTED:
                 break
             name = f"pages/{entry.input}-{entry.target}.html"

@@ -24,7 +24,7 @@ def pool(run: Run) -> Run:
     names: dict[Any, str] = explained["name"].first().to_dict()
     targets: dict[Any, list[int]] = explained["target"].agg(list).to_dict()
     keys = [(number, target) for number in targets for target in targets[number]]
-    kept = set(run.explanations.files())
+    kept = set((run.location / "explanations").files())
     lacking = sum(f"{number}-{target}.eblime" not in kept for number, target in keys)
     if lacking or not keys:
         raise ValueError(

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from scipy import stats
 from eblime import registry
 from eblime._checks import check_level
 from eblime._text import name_outputs
-from eblime._types import IntArray
+from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.batch import folder as run_folder
 from eblime.batch.location import Location, TemporaryFolder, arrow
@@ -34,6 +35,10 @@ By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
 _ESTIMATES = ["input", "target", "label", "prediction", "place", "feature"]
 _ESTIMATES += ["mean", "sd", "estimate", "se"]
+_SUMMARY = ["low", "high", "mean", "mean_low", "mean_high"]
+_SUMMARY += [f"{sign}{end}" for sign in ("positive", "negative") for end in ("", "_low", "_high")]
+_COMPARISON = ["feature", "mean_abs", "other_mean_abs", "difference", "low", "high"]
+_COMPARISON += ["mean_difference", "mean_low", "mean_high", "inputs", "other_inputs"]
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
@@ -82,9 +87,6 @@ class Run:
     >>> run = eblime.explain_many(explainer, rows[:6], progress=False)
     >>> run.summary()["feature"].tolist()
     ['a', 'c', 'b']
-    >>> rows_of_run = run.frame()
-    >>> rows_of_run.columns[:4].tolist(), len(rows_of_run)
-    (['input', 'name', 'target', 'label'], 18)
     """
 
     location: Location
@@ -100,13 +102,6 @@ class Run:
         """The settings of the run."""
         settings: run_folder.Settings = run_folder.read_manifest(self.location)["settings"]
         return settings
-
-    @property
-    def explanations(self) -> Location:
-        """The folder of the whole explanations, which those of a temporary run are written to."""
-        if self.temporary is not None:
-            self.temporary.write_waiting()
-        return self.location / "explanations"
 
     def scan(self) -> pyarrow.dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
@@ -154,13 +149,7 @@ class Run:
         )
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """The rows of `frame`, one part at a time; all rows of an input are in the same part.
-
-        Parameters
-        ----------
-        columns
-            Names of the columns to read, as for `frame`.
-        """
+        """The rows of `frame`, one part at a time; all rows of an input are in the same part."""
         return (_explained([table]) for table in self._tables(columns))
 
     def failures(self) -> pd.DataFrame:
@@ -172,14 +161,19 @@ class Run:
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
         """One whole explanation, if the run has saved it; `target=None` is the first output."""
-        kept = self.explanations.files()
+        kept = (self.location / "explanations").files()
         own = (name for name in kept if name.startswith(f"{number}-"))
         names = sorted(own, key=lambda name: (len(name), name))  # 7-2 before 7-10
         name = f"{number}-{target}.eblime" if target is not None else next(iter(names), "")
         if name not in kept:
-            raise FileNotFoundError(
-                f"{self.location} has no explanation of input {number}; keep=True saves them."
-            )
+            count, failures = self.settings["count"], self.failures()
+            why = "keep=True saves them."
+            if not 0 <= number < count:
+                why = f"its inputs are 0 to {count - 1}."
+            elif number in set(failures["input"]):
+                why = f"it failed: {failures.set_index('input')['error'][number]}"
+            what = f"input {number}" + ("" if target is None else f", output {target}")
+            raise FileNotFoundError(f"{self.location} has no explanation of {what}; {why}")
         file = self.location / f"explanations/{name}"
         run_folder.refuse_links(self.location, [f"explanations/{name}"])
         found, seed = unpack(file.read(), file), self.settings["seed"]
@@ -331,18 +325,6 @@ class Run:
 
         It needs the whole explanations of all inputs (`keep=True`), by `EBLIME()`. The notes of
         `eblime.EBLIME.pool` have the prior.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> import eblime
-        >>> rows = np.random.default_rng(0).random((20, 3))
-        >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
-        ...     run.pool().explanation(3).provenance["pooled"]
-        'pooled over 4 inputs'
         """
         from eblime.batch.pool import pool
 
@@ -431,29 +413,15 @@ def _summary_table(found: Found, prob: float, *, grouped: bool) -> pd.DataFrame:
     """One row per group and feature, the most important first in each group."""
     import pandas as pd
 
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for group, feature, entry in ((g, f, e) for g in found for f, e in found[g].items()):
-        low, high = entry.size_interval(prob)
-        reach = stats.norm.ppf((1 + prob) / 2) * entry.mean_se
-        row = {"group": group} if grouped else {}
-        row |= {
-            "feature": feature,
-            "mean_abs": float(np.median(entry.size)),
-            "inputs": entry.n,
-            "low": low,
-            "high": high,
-            "mean": entry.mean,
-            "mean_low": entry.mean - reach,
-            "mean_high": entry.mean + reach,
-        }
-        for sign, draws in (("positive", entry.positive), ("negative", entry.negative)):
-            ends = overall_interval(draws, prob)
-            row |= {sign: float(np.median(draws)), f"{sign}_low": ends[0], f"{sign}_high": ends[1]}
-        rows.append(row)
-    rows.sort(key=lambda row: (str(row.get("group")), -row["mean_abs"]))
-    return pd.DataFrame(
-        rows, columns=None if rows else ["feature", "mean_abs", "inputs", "low", "high"]
-    )
+        mean = _around(entry.mean, entry.mean_se, prob)
+        size = float(np.median(entry.size)), entry.n, *entry.size_interval(prob)
+        shares = (_middle(draws, prob) for draws in (entry.positive, entry.negative))
+        rows.append((group, feature, *size, *mean, *chain(*shares)))
+    rows.sort(key=lambda row: (str(row[0]), -row[2]))
+    table = pd.DataFrame(rows, columns=["group", "feature", "mean_abs", "inputs", *_SUMMARY])
+    return table if grouped else table.drop(columns="group")
 
 
 def _comparison_table(
@@ -462,30 +430,26 @@ def _comparison_table(
     """One row per feature that both have, the clearest difference first."""
     import pandas as pd
 
-    tail = stats.norm.ppf((1 + prob) / 2)
     rows = []
     for feature in (name for name in first if name in second):
         one, two = first[feature], second[feature]
         apart = (one.size[:, None] - two.size[None]).reshape(-1, one.size.shape[1])
-        low, high = overall_interval(apart, prob)
-        reach = tail * float(np.hypot(one.mean_se, two.mean_se))
-        rows.append(
-            {
-                "feature": feature,
-                "mean_abs": float(np.median(one.size)),
-                "other_mean_abs": float(np.median(two.size)),
-                "difference": float(np.median(apart)),
-                "low": low,
-                "high": high,
-                "mean_difference": one.mean - two.mean,
-                "mean_low": one.mean - two.mean - reach,
-                "mean_high": one.mean - two.mean + reach,
-                "inputs": one.n,
-                "other_inputs": two.n,
-            }
-        )
+        sizes = (float(np.median(entry.size)) for entry in (one, two))
+        mean = _around(one.mean - two.mean, float(np.hypot(one.mean_se, two.mean_se)), prob)
+        rows.append((feature, *sizes, *_middle(apart, prob), *mean, one.n, two.n))
     if not rows:
         raise ValueError("The two must have a feature in common; got none.")
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=_COMPARISON)
     clear = np.maximum(table["low"].to_numpy(), -table["high"].to_numpy())
     return table.iloc[np.argsort(-clear, kind="stable")].reset_index(drop=True)
+
+
+def _middle(draws: FloatArray, prob: float) -> tuple[float, float, float]:
+    """The median of draws, and their interval."""
+    return float(np.median(draws)), *overall_interval(draws, prob)
+
+
+def _around(mean: float, se: float, prob: float) -> tuple[float, float, float]:
+    """A mean, and its interval by its standard error."""
+    reach = float(stats.norm.ppf((1 + prob) / 2)) * se
+    return mean, mean - reach, mean + reach

@@ -120,14 +120,6 @@ def explain_many(
     >>> run = eblime.explain_many(explainer, rows[:4], progress=False)
     >>> run.summary()["feature"].tolist()[0]
     'column 0'
-
-    A folder makes it resumable:
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
-    ...     run.frame()["input"].nunique()
-    4
     """
     arrow()  # a missing package is reported before anything is read or written
     if isinstance(explainer, BaseExplainer) or not callable(explainer):
@@ -199,7 +191,6 @@ def explain_many(
             run=run,
             resumed=bool(done),
             until=rule,
-            waiting=temporary.waiting if temporary else None,
         )
         found = _finish(job, done, processes, max_failures, progress)
     found = replace(found, temporary=temporary)

@@ -22,7 +22,7 @@ from eblime._threads import available_cores, few_threads
 from eblime._types import FloatArray
 from eblime.batch import folder as run_folder
 from eblime.batch.inputs import Inputs
-from eblime.batch.location import Location, Waiting, arrow
+from eblime.batch.location import Location, arrow
 from eblime.engine.cache import model_name
 from eblime.engine.drive import drive, group_size, run, score_of_input
 from eblime.engine.explain import explanations, fit_together
@@ -61,7 +61,6 @@ class Job:
     run: str  # the id of the run
     resumed: bool  # some parts are finished, perhaps by another model
     until: Stop | None = None  # the rule that ends the questions about an input
-    waiting: Waiting | None = None  # explanations of rows that are written when they are read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +126,7 @@ class Worker:
         keep = self.job.settings["keep"]
         for target, explanation in found.items():
             file = self.job.folder / f"explanations/{number}-{target}.eblime"
-            if keep is None and number < self.kept == _KEPT and self.job.waiting is not None:
-                self.job.waiting[file] = partial(pack, explanation)
-            elif keep or (keep is None and number < self.kept):
+            if keep or (keep is None and number < self.kept):
                 packed = pack(explanation)
                 if keep or number < _KEPT or number * len(packed) < _KEPT_BYTES:
                     file.write(packed)

@@ -22,14 +22,14 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from eblime._checks import check_choice, check_count, check_number
 from eblime._threads import available_cores, free_memory, limit_threads
-from eblime.batch.folder import Rows, Settings, part_numbers, rows_of_input
+from eblime.batch.folder import Rows, Settings, part_numbers, refuse_difference, rows_of_input
 from eblime.batch.worker import Done, Job, Worker, on_gpu
 from eblime.explainers.base import BaseExplainer
 
@@ -99,7 +99,7 @@ def do_parts(job: Job, parts: Sequence[int], workers: Workers) -> Generator[Done
         count = workers.count if workers.count != "auto" else _worker_count(job, len(parts))
         if not parts or (count == 1 and workers.timeout is None):
             return Worker.start(job).do_parts(parts)
-        sent = _pack(replace(job, waiting=None), pickle.dumps)
+        sent = _pack(job, pickle.dumps)
         start = partial(_Process, sent, max(1, available_cores() // count))
     lanes = [_Lane(job, start, workers.timeout) for _ in range(max(1, min(count, len(parts))))]
     return _do_in_lanes(lanes, parts)
@@ -148,9 +148,6 @@ def _worker_count(job: Job, parts: int) -> int:
     if on_gpu(job.explainer) or (created_later and torch is not None and torch.cuda.is_available()):
         return 1
     return max(1, min(available_cores(), (free_memory() or 8 << 30) // _MEMORY, parts))
-
-
-# Supervision
 
 
 class _Lane:
@@ -211,7 +208,9 @@ class _Lane:
             if self._closed:  # which killed no worker, or this one
                 break
             try:
-                self.about, self._memory = worker.ask("begin", *worker.sent), 0
+                about, self._memory = worker.ask("begin", *worker.sent), 0
+                refuse_difference(self._job.folder, self.about, about)  # a file may have changed
+                self.about = about
                 return worker
             except WorkerCrash as error:
                 crash = error
@@ -261,9 +260,6 @@ class _Server:
             pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
             held = pages * os.sysconf("SC_PAGE_SIZE")
         return [row for number in numbers for row in rows[number]], held
-
-
-# Processes
 
 
 class _Process:
@@ -331,9 +327,6 @@ def _exit_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-# Actors of Ray
 
 
 class _Actor:

@@ -56,7 +56,7 @@ def model_of(command: Command, values: Values, *, trust_pickle: bool) -> Any:
     return load_model(values["model"], trust_pickle=trust_pickle, **settings)
 
 
-_PICKLES = (".pkl", ".pickle", ".joblib")
+PICKLES = (".pkl", ".pickle", ".joblib")
 _KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
 _METRICS = (
     "BrayCurtis Canberra Chebyshev Dice Euclidean Hamming Haversine Jaccard Mahalanobis Manhattan "
@@ -99,7 +99,7 @@ def load_model(
         return spec
     path = Path(spec)
     suffix = path.suffix.lower()
-    if ":" in spec and not path.exists() and suffix not in (".onnx", ".skops", *_PICKLES):
+    if ":" in spec and not path.exists() and suffix not in (".onnx", ".skops", *PICKLES):
         return _import_model(spec)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {spec!r}; --model takes {_KINDS}.")
@@ -107,7 +107,7 @@ def load_model(
         return _read_onnx(path, normalise, {"activation": activation, "output": output})
     if suffix == ".skops":
         return _read_skops(path, trust_pickle)
-    if suffix in _PICKLES:
+    if suffix in PICKLES:
         return _unpickle(path, trust_pickle)
     raise ValueError(f"--model does not know {suffix or 'such'!r} files; it takes {_KINDS}.")
 

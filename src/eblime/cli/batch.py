@@ -9,6 +9,7 @@ model can run code, and receives the inputs. The domain is looked up among the i
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from contextlib import suppress
@@ -19,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eblime import registry
+from eblime._text import csv_text, one_of
 from eblime.batch.folder import part_files, part_numbers, read_manifest
-from eblime.batch.inputs import find_files
 from eblime.batch.location import Location
+from eblime.batch.results import Run, open_run
 from eblime.cli import options
-from eblime.cli.assembly import make_explainer, model_of
-from eblime.cli.show import say, show_page
+from eblime.cli.assembly import PICKLES, make_explainer, model_of
+from eblime.cli.show import print_pages, say, show_page
 from eblime.domains.record import Command, Domain, Item, Option
 
 if TYPE_CHECKING:
@@ -42,9 +44,10 @@ AGAIN = (  # of `batch --resume`: what a manifest must not name alone
         for name in ("inputs", "labels", "background", "sources", "prompt")
     ),
 )
+_RULE = Option("rule", "JSON file that says which inputs are rejected.", type=Path)
 _POOL = Option("pool", "Fit all inputs again with a prior learnt from them (--keep).", type=bool)
 # these change no result of the run itself
-_EXECUTION = (*options.WORKERS, options.MAX_FAILURES, _POOL)
+_EXECUTION = (*options.WORKERS, options.MAX_FAILURES, _POOL, _RULE)
 _INPUTS = Option("inputs", "Where they are.", required=True)
 
 
@@ -53,7 +56,7 @@ class Recipe:
     """Makes the explainer of a run in any process that needs it.
 
     `about` is what the run's manifest stores: the domain `kind`, the inputs and the values of the
-    options, with full paths, and the `digests` of the files.
+    options, with full paths. `explain_many` compares what the files hold.
     """
 
     about: dict[str, Any]
@@ -70,9 +73,8 @@ class Recipe:
         }
         found = cls(about=about, trust_pickle=values["trust_pickle"], cache=cache)
         about |= {name: _full_name(name, value) for name, value in found.places().items()}
-        about["digests"] = found.digests()
-        for name, digest in about["digests"].items():
-            if digest is None and name != "model":
+        for name, value in found.places().items():
+            if name not in ("model", "inputs") and not Path(value).exists():
                 raise FileNotFoundError(f"There is no file {str(values[name])!r} for --{name}.")
         return found
 
@@ -89,8 +91,6 @@ class Recipe:
         found = cls(about=about, trust_pickle=trust_pickle, cache=cache)
         places, names = found.places(), (option.name for option in AGAIN)
         named = {name: values[name] for name in names if values[name]}
-        if {*about["digests"]} | {"inputs"} != {*places}:
-            raise ValueError(f"{folder}/manifest.json is damaged: `digests` lacks a file.")
         for name, value in named.items():
             if _full_name(name, value) != places.get(name):
                 raise ValueError(
@@ -112,10 +112,6 @@ class Recipe:
         named = {name: self.about[name] for name in ("inputs", "model", *files)}
         return {name: value for name, value in named.items() if value is not None}
 
-    def digests(self) -> dict[str, str | None]:
-        """The checksum of each file besides the inputs; None for a Python name."""
-        return {name: _digest(path) for name, path in self.places().items() if name != "inputs"}
-
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
         domain, command = options.command_of(self.about["kind"])
@@ -123,10 +119,7 @@ class Recipe:
         return made if self.cache is None else replace(made, cache=self.cache)
 
     def model(self) -> Any:
-        """The model; it and the other files must be those that the run was started with."""
-        for name, found in self.digests().items():
-            if found != self.about["digests"][name]:
-                raise ValueError(f"{self.about[name]} has changed since the run was started.")
+        """The model."""
         _, command = options.command_of(self.about["kind"])
         return model_of(command, self.about, trust_pickle=self.trust_pickle)
 
@@ -143,7 +136,7 @@ class Recipe:
         words = [word for name, value in places.items() for word in (f"--{name}", value)]
         if not {*places} <= {option.name for option in AGAIN}:  # a file of another package's domain
             words = ["--trust-run"]
-        elif self.trust_pickle:
+        elif self.trust_pickle and places["model"].lower().endswith((".skops", *PICKLES)):
             words.append("--trust-pickle")
         return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
 
@@ -156,9 +149,7 @@ def _stored_options(kind: str) -> list[Option]:
 
 def _check_stored(about: Any, folder: str) -> None:
     """Refuse values that the options of the command could not have."""
-    if not isinstance(about, dict) or not (
-        isinstance(about.get("kind"), str) and isinstance(about.get("digests"), dict)
-    ):
+    if not isinstance(about, dict) or not isinstance(about.get("kind"), str):
         raise ValueError(f"{folder} was not started by `eblime batch`; use `eblime.explain_many`.")
     context = click.Context(click.Command(about["kind"]))
     for option in _stored_options(about["kind"]):
@@ -176,14 +167,6 @@ def _full_name(name: str, value: str) -> str:
         return str(Location.of(value))
     is_path = name != "model" or Path(value).is_file()
     return str(Path(value).resolve()) if is_path else value
-
-
-def _digest(path: str) -> str | None:
-    """Checksum of a file, or of the names and files of a folder; None for a Python name."""
-    place = Location.of(Path(path))  # a path, also if it looks like an address
-    if place.kind() == "folder":
-        return find_files(place, ("",)).fingerprint
-    return place.sha256().hex() if place.kind() == "file" else None
 
 
 def _start(domain: Domain, command: Command, /, **values: Any) -> None:
@@ -214,7 +197,8 @@ def _batch(**values: Any) -> None:
                 raise ValueError(f"--{early.replace('_', '-')} must come after {name}.")
         return
     if folder is None:
-        raise ValueError(f"eblime batch needs {options.known_names('domains')}, or --resume RUN.")
+        known = one_of(registry.names("domains"))
+        raise ValueError(f"eblime batch needs {known}, or --resume RUN.")
     recipe = Recipe.resume(folder, values, options.cache_of(values))
     location = Location.of(folder)
     settings = read_manifest(location)["settings"]
@@ -251,10 +235,12 @@ BATCH = options.domain_group(
 
 def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> None:
     """Start or resume a run, and print a summary; failed inputs give their own exit code."""
-    from eblime.batch.overview import overview
     from eblime.batch.run import explain_many
+    from eblime.batch.truth import read_rule
     from eblime.batch.workers import Workers
 
+    if values["rule"]:  # refused before the model is asked
+        read_rule(values["rule"].read_text(encoding="utf8"))
     workers, about = Workers(**options.settings_of(options.WORKERS, values)), recipe.about
     try:
         run = explain_many(
@@ -286,30 +272,53 @@ def _run(recipe: Recipe, folder: str, values: dict[str, Any], **again: Any) -> N
     if values["pool"]:
         run = run.pool()
     say(f"The run is in {run.location if values['pool'] else folder}.")
-    page = run.location / "report.html"
-    overview(run, str(page))
-    say(f"Look at {page}.")
+    say(f"Look at {_write_page(run, rule=values['rule'])}.")
     if failed:
         sys.exit(_SOME_FAILED)
 
 
-def _report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
+def _report(run: str, open: bool, pdf: bool, **values: Any) -> None:
     """Make a page about a run, as `eblime batch` does at its end.
 
     The page has the importances over all inputs, a list of the inputs with links to their pages,
     and the failures.
 
-    Example: eblime report run/ --open
-    """
-    from eblime.batch.overview import overview
-    from eblime.batch.results import open_run
+    With --rule, which is stored in the run, it says which inputs are rejected, and with --truth,
+    a table with the column `name`, which flaws were found. decisions.csv has both.
 
-    opened = open_run(run)
-    page = html or opened.location / "report.html"
-    overview(opened, str(page), pages=pages, progress=None)
+    Example: eblime report run/ --open
+
+    Example: eblime report run/ --truth known.csv --rule rule.json
+    """
+    page = _write_page(open_run(run), **values)
     say(f"Wrote {page}.")
+    if pdf:
+        file = Path(str(page))
+        linked = dict.fromkeys(re.findall('href="(pages/[^"]+)"', file.read_text(encoding="utf8")))
+        print_pages([file, *map(file.parent.joinpath, linked)])
     if open:
         show_page(page)
+
+
+def _write_page(
+    run: Run, *, rule: Path | None, truth: Any = None, html: Any = None, pages: int | None = None
+) -> Path | Location:
+    """The page of a run, with what its rule decides; a new rule is stored in the run."""
+    from eblime.batch.overview import overview
+    from eblime.batch.truth import USUAL, decide, read_rule
+
+    stored, found = run.location / "rule.json", None
+    if rule:
+        read_rule(rule.read_text(encoding="utf8"))  # a wrong one is not stored
+        stored.write(rule.read_bytes())
+    known = stored.kind() == "file"
+    if known or truth:
+        found = decide(run, stored.read().decode() if known else USUAL, truth)
+        say("\n".join(found.words))
+        (run.location / "decisions.csv").write(csv_text(found.table.iloc[:, 2:]).encode())
+    page = html or run.location / "report.html"
+    overview(run, str(page), pages=pages, decisions=found)
+    return page
 
 
 _PAGES = "How many saved explanations get a page. Default: all; of more than 1000 rows none."
@@ -322,6 +331,9 @@ REPORT = options.OptionCommand(
             "result",
             Option("html", "File of the page. Default: report.html in the run.", type=Path),
             Option("pages", _PAGES, type=int, minimum=0),
+            Option("pdf", "Also print the page and those of its inputs to PDF files.", type=bool),
+            Option("truth", "Table of what is known of the inputs, by their name.", type=Path),
+            _RULE,
         ),
         options.OPEN,
     ],

@@ -99,7 +99,7 @@ def _photo_reader(model: LoadModel, options: Values) -> partial[Any]:
 def _report_fit(paths: Iterable[Any], read: Any) -> None:
     """Say once what happens to photos of another shape than the model takes."""
     size, fit = read.keywords["size"], read.keywords["fit"]
-    for path in paths if size is not None else ():
+    for path in paths if size[0] else ():
         with suppress(Exception):  # an unreadable photo is reported when its turn comes
             if words := fit_words(photo_shape(path), size, fit):
                 say(
@@ -110,19 +110,22 @@ def _report_fit(paths: Iterable[Any], read: Any) -> None:
                 return
 
 
-def photo_size(model: Any, size: int | None) -> Size | None:
-    """The size that a model takes: `--size`, or that of an ONNX graph; None if neither says."""
-    session = getattr(model, "session", None)
+def photo_size(model: Any, size: int | None) -> Size:
+    """The size that a model takes: `--size`, or that of an ONNX graph; 0 x 0 if neither says.
+
+    Photos are grey if the graph or the first layer of a PyTorch network takes one channel.
+    """
+    session, network = getattr(model, "session", None), getattr(model, "module", model)
+    layers = network.modules() if hasattr(network, "modules") else ()
+    first = next((layer for layer in layers if hasattr(layer, "in_channels")), None)
     shape = session.get_inputs()[0].shape if session is not None else []
     if len(shape) != 4:
-        return None if size is None else (size, size, 3)
+        shape = ["n", getattr(first, "in_channels", 3), "height", "width"]
     channels = shape[1] if shape[1] in (1, 3) else shape[3] if shape[3] in (1, 3) else 3
     height, width = shape[1:3] if shape[3] == channels and shape[1] != channels else shape[2:4]
-    if size is not None:
-        return size, size, channels
-    if isinstance(height, int) and isinstance(width, int):
-        return height, width, channels
-    return None
+    if size is not None or not (isinstance(height, int) and isinstance(width, int)):
+        height = width = size or 0
+    return height, width, channels
 
 
 def parse_segmentation(text: str) -> Any:

@@ -251,7 +251,7 @@ def option_of(option: Option) -> click.Option:
     return click.Option(
         [option.name, option.flag, *filter(None, [option.short])],
         type=kind,
-        help=f"{option.help}: {known_names(option.names)}." if names else option.help,
+        help=f"{option.help}: {one_of(names)}." if names else option.help,
         required=option.required,
         multiple=option.many,
         is_flag=kind is bool,
@@ -278,11 +278,6 @@ def cache_of(values: Values) -> AnswerCache | None:
     if path is None and model_id is not None:
         raise ValueError("--model-id needs --cache.")
     return None if path is None else AnswerCache(path, model_id=model_id)
-
-
-def known_names(kind: Any) -> str:
-    """The registered names, those of other packages included: `a, b or c`."""
-    return one_of(registry.names(kind))
 
 
 def error_line(error: BaseException, words: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import subprocess
 import sys
 import warnings
 import webbrowser
@@ -27,6 +28,9 @@ from eblime.domains.record import Option
 if TYPE_CHECKING:
     from eblime._types import BoolArray
     from eblime.results.explanation import Explanation
+
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 
 
 def say(text: str, *, error: bool = False, **style: Any) -> None:
@@ -53,6 +57,23 @@ def show_page(page: object, *, error: bool = False) -> None:
     screen = sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & {*os.environ}
     if not (local.exists() and screen and webbrowser.open(local.resolve().as_uri())):
         say(f"No graphical browser here; the page is {page}.", error=error)
+
+
+def print_pages(pages: Sequence[Path]) -> None:
+    """Print pages to PDF files of the same names, with an installed Chromium or Chrome."""
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
+        raise ValueError(
+            f"--pdf needs Chromium or Chrome: none of {', '.join(_BROWSERS)} was found. Open "
+            f"{pages[0]} in a browser and print it there."
+        )
+    root = hasattr(os, "geteuid") and os.geteuid() == 0  # for whom Chromium has no sandbox
+    flags = ["--headless", "--disable-gpu", "--no-pdf-header-footer", *["--no-sandbox"] * root]
+    for page in pages:
+        out = f"--print-to-pdf={page.with_suffix('.pdf')}"
+        words = [browser, *flags, out, page.resolve(strict=True).as_uri()]
+        subprocess.run(words, capture_output=True, check=True)
+    say(f"Wrote {pages[0].with_suffix('.pdf')} and {len(pages) - 1} others in pages/ beside it.")
 
 
 def write_all(

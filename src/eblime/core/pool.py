@@ -13,7 +13,6 @@ depend on the number of masks.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -35,7 +34,6 @@ _WORTH = 20.0  # importances that what is known from elsewhere is worth
 _LOW = 0.02  # share of the variance that is noise at first: from above, a signal is missed
 _STEPS = np.arange(-3.0, 5.0)  # values of log(sigma^2) in standard deviations
 _FREE, _SITE = 1e-9, 1e-3  # least precision of a cavity, and of a site over p
-_BLOCK = 1 << 16  # numbers held at once
 
 
 CENTRES, WIDTHS = component_grid(0.15, 0.5, 40.0)  # (K,)
@@ -169,7 +167,8 @@ def learn_weights(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> F
     The law of one feature is drawn towards that of the others, which is worth twenty importances,
     and a single law towards a t law with two degrees of freedom.
     """
-    problems = _together(levels, laws)
+    pairs = zip(levels, laws, strict=True)
+    problems = [_Problem.of(level, places) for level, places in pairs if level is not None]
     begun = [_begin(problem) for problem in problems]
     weights = np.tile(_DEFAULT, (1 + max(int(places.max()) for places in laws), 1))
     for _ in range(_ROUNDS):
@@ -182,21 +181,6 @@ def learn_weights(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> F
         weights = counts + _WORTH * others / others.sum(axis=1, keepdims=True)
         weights /= weights.sum(axis=1, keepdims=True)
     return weights
-
-
-def _together(levels: Sequence[Level | None], laws: Sequence[IntArray]) -> list[_Problem]:
-    """The regressions with the same number of features side by side, so many as fit the cache."""
-    alike: dict[int, list[_Problem]] = defaultdict(list)
-    for level, places in zip(levels, laws, strict=True):
-        if level is not None:
-            alike[len(places)].append(_Problem.of(level, places))
-    joined = []
-    for p, alone in alike.items():
-        step = max(1, _BLOCK // (p * len(CENTRES)))
-        for start in range(0, len(alone), step):
-            parts = zip(*alone[start : start + step], strict=True)
-            joined.append(_Problem(*map(np.concatenate, parts)))
-    return joined
 
 
 def fit_pooled(level: Level, unit: float, prior: PooledPrior) -> LocalMixture:

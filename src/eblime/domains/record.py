@@ -52,9 +52,8 @@ class Option:
     name, help, short
         "output_name" is `--output-name`; one line for `--help`; a short form, such as "-m".
     type
-        `str`, `int`, `float`, `bool`, or `Path` for a file or folder, whose checksum `eblime batch`
-        stores. `--resume` reads it only if the user names it again or trusts the run, so it must
-        not be a `str`.
+        `str`, `int`, `float`, `bool`, or `Path` for a file or folder. `eblime batch --resume` reads
+        it only if the user names it again or trusts the run, so it must not be a `str`.
     default, required, many
         None is not passed on, so that the explainer's default applies. An option with `many` may be
         repeated; its value is a list.

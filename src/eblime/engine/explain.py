@@ -190,8 +190,8 @@ class Source:
                 f"The explanation was made with another model: its prediction is {before:.6g}; "
                 f"the model now returns {now:.6g}."
             )
-        classes = {name: cost[name] for name in cost if name == "top_classes"}  # with their labels
-        provenance = {**found.provenance, **classes}
+        kept = {name: cost[name] for name in cost if name in ("top_classes", "opened", "seed")}
+        provenance = {**found.provenance, **kept}
         return replace(found, label=explanation.label, provenance=provenance)
 
 

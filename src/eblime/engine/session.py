@@ -187,7 +187,7 @@ class Session:
         self._weights = check_weights(kernel(closeness), len(closeness)) * sampling
         self._sampling = None if (sampling == 1).all() else sampling
         counting = min(int(np.count_nonzero(self._weights)), round(effective_size(self._weights)))
-        if counting < p and isinstance(self.design, OneShot):
+        if counting < p and isinstance(self.design, OneShot) and not settings.crowded:
             warn_user(
                 f"There are more features ({p}) than masks that count ({counting}): expect wide "
                 "intervals. Ask for more masks, or cut the input into fewer features."

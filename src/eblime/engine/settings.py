@@ -37,6 +37,7 @@ class LoopSettings:
     until: Stop | None = None  # the rule that ends the questions
     max_masks: int = 5000  # the most to ask about with a rule; `for_input` sets it in any case
     max_seconds: float | None = None  # the time after which no further round begins
+    crowded: bool = False  # no warning if there are more features than masks
     spent: int = 0  # model calls before the loop: for the answer to a prompt, or to find boxes
 
     @property

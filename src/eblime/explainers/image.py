@@ -41,6 +41,7 @@ class ImageExplainer(BaseExplainer):
     segmentation
         How to cut the image: "slic", "quickshift", "felzenszwalb" or "grid"; one of them with
         parameters, ("slic", {"n_segments": 100}); labels, (H, W); or a function that returns them.
+        Photos of more than 512 pixels are cut on a smaller copy.
     hide
         What a hidden superpixel shows: its "mean" colour, a "blur", a number or a colour in the
         image's range, another image, or a function of the image, (H, W, C), that returns one.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -139,8 +138,9 @@ class PromptExplainer(BaseExplainer):
         prompt = as_chat(self.prompt, self.system)
         self._normalise(sources=open_sources(self.sources))
         if self.sources is not None:
-            names = self._sources(self.sources)[0] if self.levels == 1 else self._documents({})
-            place_sources(prompt, [*names])
+            read = self._sources if self.levels == 1 else self._documents
+            known = read(self.sources)  # documents have no places of their own
+            place_sources(prompt, known[0] if self.levels == 1 else [])
         language = self.model.language if self._is_language else as_language_model(self.model)
         if language is not None:
             model = AnswerScore(language=language, score=self.score)
@@ -297,8 +297,8 @@ class PromptExplainer(BaseExplainer):
             if not (value is None or (isinstance(value, float) and isnan(value)))
         }
 
-    def _documents(self, row: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-        return read_documents(row.get("sources", self.sources), self.segmentation)
+    def _documents(self, sources: object) -> Any:
+        return read_documents(sources, self.segmentation)
 
     def _sources(self, sources: object) -> Any:
         return read_sources(sources, segmentation=self.segmentation, separator=self.separator)
@@ -365,17 +365,16 @@ def _explain_levels(
     Nothing but the choice of documents comes from the first half, so that the intervals are those
     of one design.
     """
-    documents = explainer._documents(row)
+    documents = explainer._documents(row.get("sources", explainer.sources))
     closed = open_documents(documents, (), explainer.separator)
     plain = replace(explainer, sources=closed, levels=1)
+    plain._normalise(loop=replace(plain.loop, crowded=True))  # as is usual here
     loop = explainer._loop_for(cast("ExplainSettings", settings))
     half, most = max(1, loop.masks_for() // 2), loop.calls.max_calls
 
     def explain(row: Any, rng: RNGLike, limit: Any, **settings: Any) -> dict[int, Explanation]:
         settings |= {"n_masks": half, "calls": replace(loop.calls, max_calls=limit)}
-        with warnings.catch_warnings():  # more sources than masks are usual here
-            warnings.filterwarnings("ignore", "There are more features")
-            return BaseExplainer.explain_targets(plain, row, targets, rng, **settings)
+        return BaseExplainer.explain_targets(plain, row, targets, rng, **settings)
 
     row = {name: value for name, value in row.items() if name != "sources"}
     first = explain(row, rng, most and max(1, most // 2), progress=settings.get("progress"))

@@ -33,10 +33,10 @@ class SignalExplainer(BaseExplainer):
         `kernel`. Or an array of labels, (T,) or (C, T), or a function from the signal to one.
     hide
         What a hidden part shows. "bridge": a straight line from one end of its window to the other;
-        a hidden band is taken out. "mean": the mean of the part. 0 or another number. "noise": with
-        the spectrum of the channel. A signal of the same shape, or several, (m, C, T): the score
-        of a mask is then the mean over them, with m model calls. Or a function from the signal
-        (C, T) to one of these.
+        a hidden band or tile is taken out. "mean": the mean of the part. 0 or another number.
+        "noise": with the spectrum of the channel. A signal of the same shape, or several,
+        (m, C, T): the score of a mask is then the mean over them, with m model calls. Or a
+        function from the signal (C, T) to one of these.
     fade
         Samples over which a shown part fades into a hidden one, so that there is no jump. For tiles
         at least one period of the narrowest band's width, if half a window has room for it.

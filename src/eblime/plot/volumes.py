@@ -202,7 +202,7 @@ def _draw(
     deep, high, wide = cut.lengths
     gap = 0.16 * max(cut.lengths)
     total, tall = wide + gap + deep, high + gap + deep
-    scale = 7.0 / max(total, tall)
+    scale = 7.6 / max(total, tall)
     drawn = style.axes(ax, (scale * total + 1.6, scale * tall + 0.9))
     drawn.set(xlim=(0, total), ylim=(0, tall), aspect="equal")
     above = deep + gap

@@ -28,7 +28,9 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
     from markupsafe import Markup
 
     if isinstance(shown, Comparison):
-        return _comparison(shown)
+        choices = bool(shown.settings)
+        table = shown.sensitivity_cells() if choices else shown.table_cells(_ROWS)
+        return str(render("comparison.html.j2", comparison=shown, table=table))
     if isinstance(shown, Interactions):
         return _table(shown.posterior, shown.names, "pair", label=shown.label)
     view = re.sub(r"<template>.*?</template>", "", input_view(shown), flags=re.DOTALL)
@@ -65,9 +67,3 @@ def _table(post: Posterior, names: Sequence[str], noun: str, **parts: object) ->
             **{**empty, **parts},
         )
     )
-
-
-def _comparison(comparison: Comparison) -> str:
-    choices = bool(comparison.settings)
-    table = comparison.sensitivity_cells() if choices else comparison.table_cells(_ROWS)
-    return str(render("comparison.html.j2", comparison=comparison, table=table))

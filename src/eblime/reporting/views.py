@@ -198,8 +198,8 @@ def _polyline(line: FloatArray) -> str:
     return f"M{'L'.join(points)}" if points else ""
 
 
-def thumbnail(explanation: Explanation) -> str:
-    """A small photo in grey as a data URI, coloured as on a map by what is certain.
+def thumbnail(explanation: Explanation, most: float | None = None) -> str:
+    """A small photo in grey as a data URI, coloured as on a map by what is certain of `most`.
 
     Of a volume the projection along its first axis; empty for other inputs.
     """
@@ -214,7 +214,7 @@ def thumbnail(explanation: Explanation) -> str:
         photo, labels = canvas.photo, canvas.labels
     else:
         return ""
-    shown = tinted(photo, labels, signed_shares(explanation))
+    shown = tinted(photo, labels, signed_shares(explanation, most))
     mask = target_mask(explanation) if scene.domain == "image" else None
     if mask is not None:
         inside = resize(mask, photo.shape[:2])
@@ -260,6 +260,13 @@ def _data_uri(photo: FloatArray, longest: int, *, quality: int | None) -> str:
     sharp = 0 if longest == _THUMBNAIL else -1  # colours of thin outlines, or fewer bytes
     image.save(buffer, kind, quality=quality, optimize=True, subsampling=sharp)
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def figure_data(figure: Any, dpi: int) -> str:
+    """A matplotlib figure as the data of a PNG."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=dpi)
+    return base64.b64encode(content.getvalue()).decode()
 
 
 def outlines(labels: IntArray) -> list[str]:

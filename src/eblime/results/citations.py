@@ -111,7 +111,8 @@ class Citations:
         for number, (name, uses) in enumerate(self.sources.items(), start=1):
             shares = ", ".join(f"{one.share:.0%} of sentence {k}" for k, one in uses)
             text += "" if number > 1 else "\n"
-            text += f"\n[^{number}]: **{_plain(name)}** ({shares}): {_plain(uses[0][1].text)}"
+            short = _plain(name.partition(" '")[0])  # without its first words
+            text += f"\n[^{number}]: **{short}** ({shares}): {_plain(uses[0][1].text)}"
         return f"{text}\n"
 
     def to_html(

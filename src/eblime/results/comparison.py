@@ -115,8 +115,8 @@ class Comparison:
         It is "character" for texts with different tokens; None if the features differ and have no
         place in the input.
         """
-        cells = [self._cells(self.methods[0], name) for name in self.methods]
-        return None if None in cells else self._place or "feature"
+        found = [self._owners(self.methods[0], name) for name in self.methods]
+        return None if None in found else self._place or "feature"
 
     @property
     def model_calls(self) -> dict[str, int]:
@@ -221,20 +221,23 @@ class Comparison:
             rows.append(Effect(setting, name.removeprefix(f"{setting}="), *found, r2, matters))
         return rows
 
+    def _owners(self, first: str, second: str) -> list[IntArray] | None:
+        """The features of both at each feature or place; None if they cannot be compared."""
+        scenes = self[first].scene, self[second].scene
+        if self._place is not None:
+            found = [*map(_places, scenes)]
+            return found if 0 < found[0].size == found[1].size else None
+        return [np.arange(scenes[0].n_features)] * 2 if _same_features(*scenes) else None
+
     def _cells(self, first: str, second: str) -> _Cells | None:
         """Where two explanations are compared; None if they cannot be."""
-        scenes = self[first].scene, self[second].scene
-        if self._place is None:
-            features = np.arange(scenes[0].n_features)
-            rows = [features, features if _same_features(*scenes) else features[:0]]
-        else:
-            rows = [*map(_places, scenes)]
-        if not 0 < rows[0].size == rows[1].size:
+        rows = self._owners(first, second)
+        if rows is None:
             return None
         owners, sizes = np.unique(rows, axis=1, return_counts=True)
         areas = [
-            np.bincount(row[row >= 0], minlength=scene.n_features).astype(float)
-            for row, scene in zip(rows, scenes, strict=True)
+            np.bincount(row[row >= 0], minlength=self[name].scene.n_features).astype(float)
+            for row, name in zip(rows, (first, second), strict=True)
         ]
         return _Cells(owners, sizes.astype(float), areas)
 

@@ -291,12 +291,10 @@ class Explanation:
         array([3., 3., 5., 4., 4., 3.])
         """
         check_choice("index", index, INDICES)
-        if index != "lime" and (width is not None or kernel is not None):
+        if (width is not None) + (kernel is not None) > (index == "lime"):
             raise ValueError(
-                f"`width` and `kernel` must be None unless index='lime'; got {index!r}."
+                "`width` and `kernel` must be None unless index='lime', and must not both be given."
             )
-        if width is not None and kernel is not None:
-            raise ValueError("`width` and `kernel` must not both be given.")
         if width is not None:
             return indices.posteriors_by_width(self, [width])[0]
         if index == "lime" and kernel is None:

@@ -90,7 +90,8 @@ def read_photo(
     source, name
         See `open_photo`.
     size
-        (height, width, channels), with 1 or 3 channels; None keeps the photo's size, in RGB.
+        (height, width, channels), with 1 or 3 channels; 0 x 0 keeps the photo's size, and None
+        too, in RGB.
     fit
         How a photo of another shape gets that size: "crop" keeps its middle, "pad" adds borders
         in its mean colour, and "stretch" changes its proportions.
@@ -110,7 +111,7 @@ def read_photo(
         image = Image.fromarray(scaled)
     else:
         image = image.convert("L" if grey else "RGB")
-    if size is not None:
+    if size is not None and size[0]:
         if words := fit_words((image.height, image.width), size, fit):
             about["fit"] = words
         mean = np.asarray(image).mean(axis=(0, 1))  # a border that looks like a hidden one
