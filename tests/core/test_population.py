@@ -5,7 +5,9 @@ import paper
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from eblime.answers import Answers
 from eblime.core.population import find_population, is_exhaustive
+from eblime.methods.regression import as_method
 
 
 def every_mask(p):
@@ -84,3 +86,21 @@ def test_other_masks_have_no_population(masks, weights):
 def test_a_small_share_of_all_masks_is_a_population():
     """9 of 4,096, of which 0.002 are 8.2."""
     assert find_population(every_mask(12)[:9], np.ones(9), flat=False) is not None
+
+
+METHODS = ("eblime", "lime", "bayeslime", "baylime", "bayesshap", "quadrature")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rounding_is_no_importance(rng, method):
+    """Of all masks, where nothing is uncertain: features that change nothing have no sign."""
+    masks = every_mask(4)
+    scores = 0.1 * masks[:, 0] + 1e-9 * rng.random(16)  # as a network in single precision
+    ends = {"original": float(scores[-1]), "hidden": float(scores[0])}
+    answers = Answers(masks=masks, scores=scores, weights=np.ones(16), **ends)
+    post = as_method(method).fit(rng, answers)
+
+    assert_allclose(post.mean[0], 0.1, atol=1e-8)
+    assert (post.mean[1:] == 0).all()
+    if post.has_spread:
+        assert_array_equal(post.prob_positive(), [1, 0.5, 0.5, 0.5])

@@ -18,6 +18,7 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.core.indices import log_subsets
 
+_LAST_DIGIT = 1e-7  # relative
 MOST_POPULATION = 25  # features up to which asking many of all masks matters
 _LEAST_SHARE = 0.002  # of all masks: with fewer, the intervals move by less than one in a thousand
 
@@ -53,6 +54,12 @@ class Population:
         noise = sigma2 * np.linalg.solve(self.whole, solved.T)
         variances = np.einsum("ij,ij->i", solved @ spread, solved) + np.diag(noise)
         return (pulled + solved @ beta)[flat:], np.maximum(variances[flat:], 0.0)
+
+
+def without_rounding(values: FloatArray, scores: FloatArray) -> FloatArray:
+    """Exact importances, zero where they are below the last digit of scores in single precision."""
+    least = _LAST_DIGIT * np.abs(scores).max(initial=0.0)
+    return np.where(np.abs(values) <= least, 0.0, values)
 
 
 def are_distinct(masks: FloatArray) -> bool:

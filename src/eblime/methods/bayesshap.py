@@ -12,7 +12,7 @@ from eblime.answers import Answers
 from eblime.core.laws import PointValue, normal_law
 from eblime.core.mixture import Mixture, NoiseVariance
 from eblime.core.pairs import find_pairs
-from eblime.core.population import is_exhaustive
+from eblime.core.population import is_exhaustive, without_rounding
 from eblime.kernels import shapley
 from eblime.methods.common import Regression, bayesian_posterior, regress
 from eblime.posterior import Posterior
@@ -86,7 +86,7 @@ class BayesSHAP:
         law: Law = replace(mixture, matrix=basis, offset=np.full(p, share))
         drawn = answers.noisy or answers.sampling is not None
         if not drawn and is_exhaustive(masks):  # the Shapley values
-            law = normal_law(law.mean, np.zeros((p, p)))
+            law = normal_law(without_rounding(law.mean, answers.scores), np.zeros((p, p)))
         extras: dict[str, ScalarLaw] = {
             "lam": mixture.lam,
             "sigma2": NoiseVariance(mixture=mixture),

@@ -20,7 +20,7 @@ from eblime.core.laws import PointMass, PointValue, normal_law
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
 from eblime.core.pairs import MOST_EVEN, Pairs, even_share, find_pairs, odd_evidence, pair_numbers
-from eblime.core.population import find_population
+from eblime.core.population import find_population, without_rounding
 from eblime.core.spectrum import (
     Response,
     Spectrum,
@@ -366,6 +366,8 @@ def with_population(posterior: Posterior, problem: Regression) -> Posterior:
         assert isinstance(law, (LocalMixture, Mixture))
         factors = np.sqrt(variance / np.diag(cov))
         return replace(posterior, law=law.stretch(factors, mean - law.mean))
+    if population.complete:
+        mean = without_rounding(mean, answers.scores)
     total = population.weights.sum() if free else np.inf
     level = population.weights @ (answers.scores - answers.masks @ mean) / total
     known_level: Any = {"intercept": PointValue(value=float(level))}

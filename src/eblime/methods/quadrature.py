@@ -16,6 +16,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.indices import Index, banzhaf, by_size, shapley
 from eblime.core.laws import NormalMixture, PointMass, PointValue, normal_law
+from eblime.core.population import without_rounding
 from eblime.core.quadrature import Function, Table, exact_values, find_twins, read_table
 from eblime.kernels import as_kernel, size_weights
 from eblime.methods.common import regress
@@ -181,7 +182,8 @@ def fit_indices(
         laws = [_point(np.zeros(len(index.subsets(p)))) for index in indices]
         held_out = float("nan")
     elif p <= MOST_EXACT and table.n_masks == 2**p and not table.noisy:
-        laws = [_point(exact_values(masks, scores, index)) for index in indices]
+        exact = [exact_values(masks, scores, index) for index in indices]
+        laws = [_point(without_rounding(values, scores)) for values in exact]
     else:
         if table.n_masks > MOST_MASKS + 2:  # both ends may come on top
             raise ValueError(
