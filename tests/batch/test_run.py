@@ -362,7 +362,7 @@ def test_constant_scores_are_named_on_the_page_of_a_run(tmp_path):
     page = overview(eblime.explain_many(explainer, ROWS[:2], tmp_path / "r"))
 
     assert "constant scores" in page
-    assert "median" not in page
+    assert "median" not in page.partition("<script>")[0]
 
 
 def test_the_page_of_a_run_links_to_explanations(tmp_path, rng):

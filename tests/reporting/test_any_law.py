@@ -9,6 +9,7 @@ from test_storage import explained
 import eblime
 from eblime import registry
 from eblime.laws import Draws, DrawsLaw, NormalMixture, PointMass, normal_law
+from eblime.plot.style import uncertain
 
 
 def mixture(mean, cov):
@@ -101,10 +102,11 @@ def test_page_and_notesection_of_any_law(explanation):
 
 
 def test_poster_of_any_law(explanation):
-    """The input, two panels for a point estimate, three otherwise, and the colour bars."""
+    """The input, two panels for a point estimate, three otherwise, and bars for the colours."""
     figure = eblime.plot.poster.poster(explanation)
 
-    assert len(figure.axes) == (6 if explanation.posterior.has_spread else 4)
+    uncoloured = uncertain(explanation).all()
+    assert len(figure.axes) == (6 if explanation.posterior.has_spread else 4) - uncoloured
 
 
 def test_tables_and_texts_of_any_law(explanation):

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import os
+import re
 import shutil
 
 import numpy as np
@@ -170,7 +171,9 @@ def test_point_estimate_has_no_underlines_and_no_empty_columns(opened):
     colours = page.locator("figure mark").evaluate_all(border)
 
     assert set(colours) == {"rgba(0, 0, 0, 0)"}
-    assert page.locator("thead th").all_inner_texts() == ["feature", "", "mean"]
+    heads = page.locator("thead th").all_inner_texts()
+    assert [heads[0], heads[2:]] == ["feature", ["importance"]]
+    assert heads[1].split() == ["0", "1", "2", "3", "4", "5"]  # the axis of the bars
 
 
 def test_narrow_intervals_have_enough_digits(opened):
@@ -185,6 +188,46 @@ def test_narrow_intervals_have_enough_digits(opened):
 
     assert low != high
     assert float(cells[2]) > 0
+
+
+def test_an_interval_without_zero_does_not_print_zero(opened):
+    """However near its end is; numbers and intervals are not broken into lines."""
+    words = " ".join(f"w{k}" for k in range(10))
+    noise = np.random.default_rng(0)
+    model = eblime.TextExplainer(
+        lambda texts: [("w1" in t) + 0.004 * ("w2" in t) + 0.02 * noise.normal() for t in texts],
+        n_masks=400,
+    )
+    e = model.explain(words, rng=0)
+    page = opened(e, width=390)
+    for level, step in ((0.95, 9), (0.9, 8), (0.5, 0)):
+        page.locator("#level").fill(str(step))
+        for j, (low, high) in enumerate(e.posterior.interval(level)):
+            cell = page.locator(f"tr[data-feature='{j}'] .ends")
+            ends = [float(word) for word in cell.inner_text().replace("\u2212", "-").split(" to ")]
+            assert ends[0] < ends[1]
+            assert (ends[0] * ends[1] > 0) == (low * high > 0)
+            assert cell.bounding_box()["height"] < 30
+
+
+def test_a_score_that_barely_moves_is_pale_and_warned_of(opened):
+    """The words are across the picture, the first note is a warning, numbers have one unit."""
+    explainer = eblime.ImageExplainer(
+        lambda batch: 0.998 + 1e-7 * batch[:, :6].mean(axis=(1, 2, 3)),
+        segmentation=GRID,
+        hide=0,
+        n_masks=60,
+    )
+    e = explainer.explain(IMAGE)
+    page = opened(e)
+    shares = np.abs(signed_shares(e))
+
+    assert 0.1 < shares.max() <= 0.2
+    assert opacity(page, int(shares.argmax())) == pytest.approx(STRONGEST * shares.max(), rel=0.02)
+    assert "barely move" in page.locator(".note.warning").inner_text()
+    assert page.locator(".cautions p:visible").count() == 1
+    assert "\u00d7" in page.locator("thead").inner_text()
+    assert not re.search(r"\de[-+\u2212]?\d", page.locator("main").inner_text())
 
 
 def test_narrow_intervals_of_tiny_numbers_have_enough_digits(opened):

@@ -53,7 +53,7 @@ def overview(
     page = render_page(
         "run.html.j2",
         scripts=("download.js", "run.js"),
-        heading=f"Run “{run.location.name}”",
+        heading=f"Run “{run.location.name}”: {entries['input'].nunique()} inputs",
         count=run.settings["count"],
         entries=entries,
         classes=_by_class(entries) if regions else None,
@@ -113,10 +113,10 @@ def _listed(run: Run, entries: Any) -> Any:
 
 
 def _by_class(entries: Any) -> list[dict[str, Any]]:
-    """Means per class, the most frequent class first."""
+    """Medians per class, the most frequent class first."""
     alike = entries.groupby("label")
-    means = alike[["prediction", "r2", "certain"]].mean().assign(count=alike.size())
-    ordered = means.sort_values("count", ascending=False, kind="stable").reset_index()
+    medians = alike[["prediction", "r2", "certain"]].median().assign(count=alike.size())
+    ordered = medians.sort_values("count", ascending=False, kind="stable").reset_index()
     return list(ordered.to_dict("records"))
 
 
@@ -126,11 +126,12 @@ def _pages(
     """Write pages of saved explanations: links, thumbnails and cautions by (input, target)."""
     folder, links = path.parent, {}
     kept = set((run.location / "explanations").files())
+    largest = max((abs(entry.top[0].mean) for entry in listed), default=None)  # on all thumbnails
     saved = [entry for entry in listed if f"{entry.input}-{entry.target}.eblime" in kept][:pages]
     with progress_reporter(progress, len(saved), unit="page") as report_progress:
         for done, entry in enumerate(saved, start=1):
             explanation = run.explanation(entry.input, entry.target)
-            picture = thumbnail(explanation)
+            picture = thumbnail(explanation, largest)
             if pages is None and not picture and run.settings["count"] > _LISTED:
                 break
             name = f"pages/{entry.input}-{entry.target}.html"

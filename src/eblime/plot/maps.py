@@ -96,7 +96,8 @@ def importance_map(
             drawing.show(left, drawing.photo)
             left.set_title("input", fontsize="medium", loc="left")
         overlay(drawn, drawing, style.signed_shares(explanation), marked)
-        style.sign_bar(drawn, post)
+        if not style.uncertain(explanation).all():
+            style.sign_bar(drawn, post)
     else:  # the photo stays visible in grey
         values, title, ends, label = _numbers_of(post, of, top)
         drawing.show(drawn, drawing.photo.mean(axis=-1), cmap="gray", vmin=0, vmax=1)
@@ -162,7 +163,8 @@ def overlay(
     chosen = np.where(np.isin(np.arange(len(shares)), top), shares, 0.0)
     drawing.show(drawn, tinted(drawing.photo, drawing.labels, chosen), **settings)
     for j in top:
-        drawing.outline(drawn, drawing.labels == j, style.sign_colour(shares[j]))
+        line = 0.6 + 1.6 * abs(shares[j])
+        drawing.outline(drawn, drawing.labels == j, style.sign_colour(shares[j]), linewidths=line)
 
 
 def tinted(photo: FloatArray, labels: IntArray, shares: FloatArray) -> FloatArray:

@@ -69,8 +69,9 @@ def picture_of(explanation: Explanation) -> Picture:
             note = f"the {_CHANNELS} of {n} channels with the largest importances"
         lanes = [_lane(scene, int(c)) for c in chosen]
         up = style.tick_shares(*lanes[0].ends, 5)
-        value = "" if n > 1 or scene.channels[0].isdigit() else scene.channels[0]
-    time = f"time ({scene.unit})" if scene.unit else "sample" if scene.times is None else "time"
+        value = "" if n > 1 else "amplitude" if scene.channels[0].isdigit() else scene.channels[0]
+    unit = "µs" if scene.unit == "us" else scene.unit
+    time = f"time ({unit})" if unit else "sample" if scene.times is None else "time"
     time += f" after {scene.start.replace('T', ' ')}" if scene.start else ""
     across = style.tick_shares(*ends, 6)
     return Picture(lanes=lanes, ends=ends, time=time, across=across, up=up, value=value, note=note)

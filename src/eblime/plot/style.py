@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._types import BoolArray, FloatArray, IntArray
-from eblime.results.notes import cautions, nothing_certain
+from eblime.results.notes import barely_moves, cautions, nothing_certain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,7 @@ NEUTRAL, INK, MARK = "#767676", "#222222", "#0072B2"
 COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")  # of several features
 LINES = ("-", "--", "-.", ":")
 STRONGEST = 0.6  # opacity of the colour over the largest importance, if it is certain
+PALE = 0.2  # of this strength, if the scores barely move
 
 _LONGEST_NAME = 160  # characters in a title
 _LONG_SCALE = 1e3  # ratio of the ends of a log scale above which 2 and 5 have no tick
@@ -140,14 +141,14 @@ def uncertain(explanation: Explanation) -> BoolArray:
     return np.asarray(~((low > 0) | (high < 0)))
 
 
-def signed_shares(explanation: Explanation) -> FloatArray:
+def signed_shares(explanation: Explanation, most: float | None = None) -> FloatArray:
     """How strongly each feature is coloured, (p,), from -1 to 1; 0: the interval contains zero.
 
-    The end of the 95 % interval nearest to zero, divided by the largest mean. So a colour is as
-    strong as what is certain of the importance: it falls with the width of the interval.
+    The end of the 95 % interval nearest to zero, divided by the largest mean or by `most`. So a
+    colour is as strong as what is certain of the importance; all are pale if scores barely move.
     """
     post = explanation.posterior
-    most = float(np.abs(post.mean).max()) or 1.0
+    most = (most or float(np.abs(post.mean).max()) or 1.0) / (PALE if barely_moves(post) else 1)
     if not post.has_spread:
         return np.asarray(post.mean / most)
     low, high = post.interval().T
@@ -222,27 +223,30 @@ def sign_bar(
     two_way &= post.has_spread
     value, width = np.meshgrid(np.linspace(-1, 1, 81), np.linspace(0, 1, 41), indexing="ij")
     certain = value * (1 - width) if two_way else value
-    bar, _ = make_axes(ax, shrink=0.8, aspect=7 if two_way else 20)
+    inches = ax.get_window_extent().height / ax.figure.dpi
+    bar, _ = make_axes(ax, shrink=min(0.8, 2.6 / inches), aspect=7 if two_way else 20)
     ends = (0, 100, -most, most)
-    shown = diverging(strength)((certain + 1) / 2)
+    shown = diverging(strength * (PALE if barely_moves(post) else 1))((certain + 1) / 2)
     bar.imshow(shown, origin="lower", aspect="auto", extent=ends)
     bar.yaxis.set(ticks_position="right", label_position="right")
     bar.set_ylabel(label)
     bar.tick_params(labelsize="small")
     bar.set_xticks([])
     if two_way:
-        bar.set_xlabel("95 % interval:\n0 to ±100 %", fontsize="x-small")
+        bar.set_xlabel("95 % interval:\n±0 \N{RIGHTWARDS ARROW} ±100 %", fontsize="x-small")
 
 
 def write_cautions(ax: Axes, explanation: Explanation) -> None:
-    """Write into a picture that nothing is certain in it, or why it may mean nothing."""
-    box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "alpha": 0.85, "linewidth": 0}
-    looks: Any = {"ha": "center", "transform": ax.transAxes, "color": INK, "bbox": box, "zorder": 9}
-    if nothing := nothing_certain(explanation):
-        words = textwrap.fill(nothing, 20)
-        ax.text(0.5, 0.5, words, va="center", fontsize="large", fontweight="bold", **looks)
-    if lines := [textwrap.fill(line, 44) for line in cautions(explanation)]:
-        ax.text(0.5, 0.02, "\n".join(lines), va="bottom", fontsize="x-small", **looks)
+    """Write across a picture that nothing is certain in it, or why it may mean nothing."""
+    lines = [*filter(None, [nothing_certain(explanation)]), *cautions(explanation)]
+    if lines:
+        to_share = ax.transData + ax.transAxes.inverted()
+        taken = [to_share.transform(text.get_position())[1] for text in ax.texts]  # by numbers
+        free = max((0.5, 0.8, 0.2), key=lambda y: min([abs(y - at) for at in taken], default=1))
+        box = {"boxstyle": "round,pad=0.4", "facecolor": "#fff3d6", "alpha": 0.92, "linewidth": 0}
+        looks: Any = {"ha": "center", "va": "center", "color": INK, "bbox": box, "zorder": 9}
+        words = "\n".join(textwrap.fill(line, 32) for line in lines)
+        ax.text(0.5, free, words, fontweight="bold", transform=ax.transAxes, **looks)
 
 
 def clean(ax: Axes) -> None:

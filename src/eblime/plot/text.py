@@ -66,7 +66,7 @@ def highlighted(
             shade = {"alpha": 0.65 * abs(share), "linewidth": 0}
             drawn.fill_between(ends, line - 0.08, line + 0.72, **shade, **style)
             if post.has_spread and share:
-                drawn.plot(ends, [line + 0.82] * 2, linewidth=2, **style)
+                drawn.plot(ends, [line + 0.82] * 2, linewidth=0.5 + 2 * abs(share), **style)
         drawn.text(start, line + 0.5, text.replace("$", r"\$"), **font)
     cut = f"; first {shown} of {needed} lines" if needed > shown else ""
     words = "green raises, orange lowers" + ", no colour: sign uncertain" * post.has_spread

@@ -19,6 +19,7 @@ from eblime._text import printable
 from eblime._types import BoolArray, FloatArray, IntArray, Record
 from eblime.kernels import ExponentialKernel, kernel_of, uniform
 from eblime.plot.maps import truth_share
+from eblime.plot.style import PALE
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
@@ -29,6 +30,7 @@ from eblime.results.estimand import describe_estimand, plain_estimand
 from eblime.results.explanation import Explanation
 from eblime.results.indices import every_index
 from eblime.results.notes import (
+    barely_moves,
     cautions,
     fit_sentence,
     is_poor_fit,
@@ -38,17 +40,11 @@ from eblime.results.notes import (
 )
 from eblime.results.prediction import known_answers, spread_of
 
-_SHOWN = 12  # rows before "Show all"
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 _MOST_SWITCHED = 64  # features of an explanation whose index the reader can switch
 _POINTS = 41  # points of a density
 _MOST_HIDDEN = 128  # features of an explanation whose parts the reader can hide
 _MOST_KNOWN = 2_000  # answers of the model on a page
-_TOP_K_NOTE = (
-    "P(top k) is the probability that a feature is among the k most important to the linear "
-    "surrogate. It is about the fit"
-)
-_PICTURES = ("image", "signal", "volume")  # in which there may be an object or a defect
 
 
 def report(
@@ -101,20 +97,12 @@ def report(
             f"got {', '.join(kinds) or 'an empty list'}."
         )
     check_count("k", k)
-    usual = f"Why {listed[0].label!r}?" if len(listed) == 1 else f"{len(listed)} explanations"
     page = render_page(
         "report.html.j2",
-        heading=title if title is not None else usual,
+        title=title,
         comparison=None if compared is None else _comparison(compared, k),
         sections=[_section(entry, k, truth) for entry in listed],
         names=[None] * len(listed) if compared is None else compared.methods,
-        k=min(k, max(entry.scene.n_features for entry in listed)),
-        hiding=any(entry.answers.n_features <= _MOST_HIDDEN for entry in listed),
-        levels=len(LEVELS),
-        level=LEVELS.index(0.95),
-        shown=_SHOWN,
-        top_k_note=_TOP_K_NOTE,
-        pictures=any(entry.scene.domain in _PICTURES for entry in listed),
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
@@ -182,6 +170,7 @@ def page_data(explanation: Explanation, k: int) -> Record:
     """
     order = explanation.posterior.order()[:MOST]
     found = {"label": printable(explanation.label), "levels": LEVELS, "k": k}
+    found["strength"] = PALE if barely_moves(explanation.posterior) else 1
     found |= _numbers(explanation, explanation.posterior, order, k)
     if np.isfinite(explanation.posterior.mean).all():
         found["fit"] = _what_if(explanation)

@@ -198,8 +198,8 @@ def _polyline(line: FloatArray) -> str:
     return f"M{'L'.join(points)}" if points else ""
 
 
-def thumbnail(explanation: Explanation) -> str:
-    """A small photo in grey as a data URI, coloured as on a map by what is certain.
+def thumbnail(explanation: Explanation, most: float | None = None) -> str:
+    """A small photo in grey as a data URI, coloured as on a map by what is certain of `most`.
 
     Of a volume the projection along its first axis; empty for other inputs.
     """
@@ -214,7 +214,7 @@ def thumbnail(explanation: Explanation) -> str:
         photo, labels = canvas.photo, canvas.labels
     else:
         return ""
-    shown = tinted(photo, labels, signed_shares(explanation))
+    shown = tinted(photo, labels, signed_shares(explanation, most))
     mask = target_mask(explanation) if scene.domain == "image" else None
     if mask is not None:
         inside = resize(mask, photo.shape[:2])

@@ -72,7 +72,7 @@ def cautions(explanation: Explanation) -> Iterator[str]:
     if barely_moves(post):
         low, high = explanation.scores.min(), explanation.scores.max()
         digits = 2 + int(np.ceil(np.log10(max(abs(low), abs(high)) / (high - low))))
-        yield f"the scores barely move: {low:.{digits}g} to {high:.{digits}g}"
+        yield f"the scores barely move: {low:#.{digits}g} to {high:#.{digits}g}"
 
 
 def nothing_certain(explanation: Explanation) -> str:
@@ -114,12 +114,12 @@ def _notes(explanation: Explanation) -> Iterator[str]:
         )
     elif barely_moves(post):
         why = (
-            "may be rounding errors of the model" if post.nearly_constant else "are below 1 % of it"
+            "may be rounding errors of the model"
+            if post.nearly_constant
+            else "are below 1 % of the score, however certain they are"
         )
-        yield (
-            f"The scores barely move: they differ by {np.ptp(explanation.scores):.1g} at most. The "
-            f"importances {why}."
-        )
+        *_, said = cautions(explanation)
+        yield f"{said[0].upper()}{said[1:]}. The importances {why}."
     quadrature = by_quadrature(explanation)
     if not quadrature:
         yield from _fit_notes(explanation)

@@ -13,6 +13,7 @@
     if (parent) parent.append(node);
     return node;
   };
+  const fixed = (value, decimals) => value.toFixed(decimals).replace(/^-(?=[0.]*$)/, "").replaceAll("-", "\u2212");
   const percent = (share) => `${Math.round(100 * share)} %`;
   const chance = (share) => (share > 0.99 ? "> .99" : share < 0.01 ? "< .01" : share.toFixed(2).replace(/^0/, ""));
 
@@ -32,6 +33,10 @@
       this.isText = this.marks.some((mark) => !(mark instanceof SVGElement));
       this.cap = this.isText ? 0.7 : 1; // text stays readable
       this.chosen = 0;
+      for (const panel of root.querySelectorAll(".panel")) { // panels in a row are equally high
+        const { width, height } = panel.querySelector("svg").viewBox.baseVal;
+        panel.style.flex = `${width / height} 1 0`;
+      }
       this.panels = [...root.querySelectorAll(".panel:has(template)")].map((panel) => this.slider(panel));
       this.centres = JSON.parse(this.view?.dataset.centres ?? "{}");
       this.scale();
@@ -48,8 +53,9 @@
 
     // A slider that switches between the slices in the panel's template.
     slider(panel) {
-      const [input, ...slices] = [...panel.querySelector("template").content.children];
-      panel.append(input);
+      const [box, ...slices] = [...panel.querySelector("template").content.children];
+      const input = box.querySelector("input");
+      panel.append(box);
       const show = () => {
         const slice = slices[Number(input.value)].cloneNode(true);
         const place = slice.getAttribute("aria-label").split(", ").at(-1);
@@ -122,27 +128,47 @@
       this.low = low - room;
       this.high = high + room;
       const power = Math.floor(Math.log10(Math.max(-low, high) || 1));
-      this.decimals = power < -4 || power > 6 ? undefined : Math.max(0, 3 - power); // undefined: exponents
-      if (!this.hasIntervals || this.decimals === undefined) return;
-      const halves = this.data.low.map((row, k) => (this.data.high[k].at(-1) - row.at(-1)) / 2).filter((half) => half > 0);
+      this.power = power < -4 || power > 6 ? Math.max(power, -300) : 0; // numbers are in units of 10^power
+      this.unit = 10 ** this.power;
+      this.decimals = Math.max(0, 3 - power + this.power);
+      const digits = [..."\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"];
+      this.times = this.power ? ` \u00d7\u00a010${String(this.power).replace("-", "\u207b").replace(/\d/g, (digit) => digits[digit])}` : "";
+      this.root.querySelector("small.unit").textContent = this.times;
+      this.ticks();
+      if (!this.hasIntervals) return;
+      const halves = this.data.low.map((row, k) => (this.data.high[k].at(-1) - row.at(-1)) / 2 / this.unit).filter((half) => half > 0);
       if (halves.length) this.decimals = Math.min(this.decimals, Math.max(0, 1 - Math.floor(Math.log10(Math.min(...halves)))));
     }
 
-    // A number with the decimals of all numbers, or with more of them; `digits` are those of a number with an exponent.
-    number(value, decimals = this.decimals, digits = 2) {
-      if (decimals === undefined && value === 0) return "0";
-      const text = decimals === undefined ? value.toExponential(digits) : value.toFixed(decimals);
-      return text.replace(/^-(?=[0.]*$)/, "").replaceAll("-", "\u2212");
+    // The axis of the bars, in the heading of their column.
+    ticks() {
+      const box = this.root.querySelector(".ticks"), wide = (this.high - this.low) / this.unit;
+      const ten = 10 ** Math.floor(Math.log10(wide / 3)), step = [5, 2, 1].find((of) => of * ten <= wide / 3) * ten;
+      box.replaceChildren();
+      for (let k = Math.ceil(this.low / this.unit / step); k * step <= this.high / this.unit; k++) {
+        const text = this.number(k * step * this.unit, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+        make("span", {}, box, text).style.left = `${(100 * (k * step * this.unit - this.low)) / (this.high - this.low)}%`;
+      }
+    }
+
+    // A number in units of 10^power, with the decimals of all numbers or with others.
+    number(value, decimals = this.decimals) {
+      return fixed(value / this.unit, decimals);
+    }
+
+    // The ends of an interval, with as many decimals as tell them apart, and from zero if it excludes zero.
+    ends(position, decimals = this.decimals) {
+      const ends = [this.data.low[position][level], this.data.high[position][level]];
+      if (ends[0] === ends[1]) return { text: "exact", decimals };
+      const shown = ends.map((end) => this.number(end, decimals));
+      const told = shown[0] !== shown[1] && (Math.sign(ends[0]) !== Math.sign(ends[1]) || !shown.some((text) => /^[0.]*$/.test(text)));
+      return told || decimals >= 12 ? { text: shown.join(" to "), decimals } : this.ends(position, decimals + 1);
     }
 
     // A number of one feature with as many decimals as its standard deviation needs.
     precise(value, position) {
-      const sd = this.data.sd[position];
+      const sd = this.data.sd[position] / this.unit;
       if (!(sd > 0)) return this.number(value);
-      if (this.decimals === undefined) {
-        const digits = value ? 1 + Math.floor(Math.log10(Math.abs(value))) - Math.floor(Math.log10(sd)) : 2;
-        return this.number(value, undefined, Math.min(Math.max(digits, 2), 12));
-      }
       return this.number(value, Math.min(Math.max(this.decimals, 1 - Math.floor(Math.log10(sd))), 12));
     }
 
@@ -201,12 +227,14 @@
     }
 
     paint() {
-      const d = this.data;
+      const d = this.data, needed = this.hasIntervals ? this.rows.map((_, position) => this.ends(position).decimals) : [];
+      this.usual = needed.sort((a, b) => a - b)[needed.length >> 1] ?? this.decimals; // rows that need more have more
       this.rows.forEach((row, position) => {
         this.bar(row.querySelector(".bar"), position);
-        row.querySelector(".value").textContent = this.number(d.mean[position]);
+        const ends = this.hasIntervals ? this.ends(position, this.usual) : { decimals: this.decimals };
+        row.querySelector(".value").textContent = this.number(d.mean[position], ends.decimals);
         if (!this.hasIntervals) return;
-        row.querySelector(".ends").textContent = `${this.number(d.low[position][level])} to ${this.number(d.high[position][level])}`;
+        row.querySelector(".ends").textContent = ends.text;
         row.querySelector(".chance").textContent = chance(d.positive[position]);
       });
       if (this.hasIntervals) this.root.querySelector(".ends-head").textContent = percent(d.levels[level]);
@@ -222,6 +250,7 @@
       const to = this.hasIntervals ? d.high[position][level] : Math.max(0, d.mean[position]);
       const bar = make("rect", { x: x(from), width: Math.max(x(to) - x(from), 0.3), y: 6, height: 8, rx: 0.6 }, svg);
       bar.style.fill = this.colour(position);
+      bar.style.fillOpacity = String(Math.max(d.strength, 0.4));
       const tick = make("line", { x1: x(d.mean[position]), x2: x(d.mean[position]), y1: 3, y2: 17, "vector-effect": "non-scaling-stroke" }, svg);
       tick.style.stroke = "var(--ink)";
       tick.style.strokeWidth = "2";
@@ -329,9 +358,9 @@
       }
       const f = this.fit, mask = Array.from({ length: f.p }, (_, j) => (this.gone.has(j) ? 0 : 1));
       const same = mask.map((shown, j) => (f.fixed.includes(j) ? 1 : shown)); // hiding these changes nothing
-      const [value, half] = this.predict(mask), least = this.decimals;
-      const digits = half > 0 ? Math.min(Math.max(least ?? 3, 2 - Math.floor(Math.log10(half))), 12) : 6;
-      const number = (score) => this.number(score, least === undefined ? undefined : digits, 4);
+      const [value, half] = this.predict(mask);
+      const digits = half > 0 ? Math.max(this.power ? 0 : this.decimals, 2 - Math.floor(Math.log10(half))) : 6;
+      const number = (score) => (digits > 12 ? score.toExponential(4).replaceAll("-", "\u2212") : fixed(score, digits));
       let nearest = null, gap = Infinity;
       for (const entry of this.asked) {
         const far = entry.mask.reduce((sum, shown, j) => sum + (shown !== same[j]), 0);
@@ -373,21 +402,27 @@
       }
       const most = Math.max(...d.mean.map(Math.abs)) || 1;
       const ends = [this.number(-most), "0", this.number(most)];
-      return { colours: ["#d55e00", "#009e73"], most, ends, words: `Importance: green raises the score, orange lowers it.${this.hasIntervals ? " Paler, as above in the scale: the interval is wide." : ""}` };
+      return { colours: ["#d55e00", "#009e73"], most, ends, words: `Importance${this.times}: green raises the score, orange lowers it.${this.hasIntervals ? " A colour is as strong as the end of the interval nearest to zero." : ""}` };
     }
 
     shade(position, scale) {
       const d = this.data, { colours, most } = scale;
       if (!colours.length) return ["#767676", 0];
-      if (measure !== "mean") return [colours[0], (strength * d[measure][position]) / most];
+      if (measure !== "mean") return [colours[0], (d.strength * strength * d[measure][position]) / most];
       if (this.colour(position) === "var(--neutral)") return ["#767676", 0];
-      const up = d.mean[position] > 0; // as strong as the end of the interval nearest to zero
-      const least = Math.abs(this.hasIntervals ? (up ? d.low : d.high)[position][level] : d.mean[position]);
-      return [colours[up ? 1 : 0], strength * Math.min(least / most, 1)];
+      return [colours[d.mean[position] > 0 ? 1 : 0], d.strength * strength * this.least(position)];
+    }
+
+    // What is certain of an importance: the end of the interval nearest to zero, as a share of the largest mean.
+    least(position) {
+      const d = this.data, most = Math.max(...d.mean.map(Math.abs)) || 1;
+      if (this.colour(position) === "var(--neutral)") return 0;
+      const end = this.hasIntervals ? (d.mean[position] > 0 ? d.low : d.high)[position][level] : d.mean[position];
+      return Math.min(Math.abs(end) / most, 1);
     }
 
     stops(scale, over) {
-      const full = Math.round(100 * strength * this.cap);
+      const full = Math.round(100 * this.data.strength * strength * this.cap);
       const mixed = (colour) => `color-mix(in srgb, ${colour} ${full}%, ${over})`;
       return scale.colours.length > 1 ? [mixed(scale.colours[0]), over, mixed(scale.colours[1])] : [over, ...scale.colours.map(mixed)];
     }
@@ -405,31 +440,44 @@
         } else {
           mark.style.backgroundColor = `color-mix(in srgb, ${colour} ${Math.round(100 * this.cap * opacity)}%, transparent)`;
           const certain = this.hasIntervals && this.colour(position) !== "var(--neutral)";
-          mark.style.borderBottomColor = certain ? this.colour(position) : "transparent";
+          const share = certain ? this.data.strength * this.least(position) : 0; // how strong and thick the line is
+          mark.style.borderBottomColor = certain ? `color-mix(in srgb, ${this.colour(position)} ${Math.round(40 + 60 * share)}%, transparent)` : "transparent";
+          mark.style.borderBottomWidth = `${0.05 + 0.25 * share}em`;
         }
       }
-      const unsure = this.hasIntervals && this.data.mean.some(Boolean) && this.rows.every((_, k) => this.colour(k) === "var(--neutral)");
+      const unsure = this.hasIntervals && this.data.mean.some(Boolean) && !this.anyCertain();
       this.root.querySelector(".nothing").hidden = !unsure;
       if (this.box) this.showHidden();
       this.explain(scale);
     }
 
+    anyCertain() {
+      return this.rows.some((_, k) => this.colour(k) !== "var(--neutral)");
+    }
+
     explain(scale) {
       if (!this.legend) return;
       this.legend.replaceChildren();
-      if (scale.ends.length) {
+      const coloured = measure !== "mean" || this.anyCertain();
+      if (scale.ends.length && coloured) {
         const bar = make("span", { class: "scale" }, make("span", { class: "scale-box" }, this.legend));
         const two = measure === "mean" && this.hasIntervals;
         bar.classList.toggle("two", two);
         bar.style.background = `${two ? "linear-gradient(to top, transparent, var(--paper)), " : ""}linear-gradient(to right, ${this.stops(scale, "transparent").join(", ")})`;
         const ends = make("span", { class: "ends-of-scale" }, bar.parentNode);
         for (const end of scale.ends) make("span", {}, ends, end);
+        if (two) {
+          const widths = make("span", { class: "widths" });
+          bar.after(widths);
+          for (const text of ["interval \u00b1100\u00a0%", "interval \u00b10"]) make("span", {}, widths, text);
+        }
       }
       const chosen = percent(this.data.levels[level]);
       const hatch = this.root.querySelector("figure .hatch") ? "Hatched" : "Without colour";
       const uncoloured = this.hasIntervals && (measure === "mean" || hatch === "Hatched") ? ` ${hatch}: the ${chosen} interval contains zero.` : "";
-      const underlined = this.isText && this.hasIntervals ? ` Underlined: the ${chosen} interval excludes zero.` : "";
-      make("span", { class: "scale-words" }, this.legend, scale.words + uncoloured + underlined);
+      const underlined = this.isText && this.hasIntervals && coloured ? ` Underlined: the ${chosen} interval excludes zero; thicker: more important.` : "";
+      const below = this.root.querySelector("figure image") && coloured ? " Light and dark come from the picture." : "";
+      make("span", { class: "scale-words" }, this.legend, ((coloured ? scale.words : "") + uncoloured + underlined + below).trim());
     }
 
     tools() {
@@ -510,20 +558,22 @@
     describe(position) {
       const d = this.data, box = this.detail;
       box.replaceChildren();
-      make("bdi", {}, make("h3", {}, box), d.name[position]);
+      make("bdi", {}, make("h3", {}, box), this.rows[position].querySelector("bdi").textContent);
       const list = make("dl", {}, box);
-      const add = (head, text) => { make("dt", {}, list, head); make("dd", {}, list, text); };
-      if (d.value) add("value", d.value[position]);
-      if (d.place) add("place", d.place[position]);
-      add("mean", this.hasIntervals ? this.precise(d.mean[position], position) : this.number(d.mean[position]));
+      const add = (head, text, kind = "exact") => { make("dt", {}, list, head); make("dd", { class: kind }, list, text); };
+      if (d.value) add("value", d.value[position], "");
+      if (d.place) add("place", this.rows[position].querySelector("small").textContent, "");
+      const ends = this.hasIntervals ? this.ends(position, this.usual) : { decimals: this.decimals };
+      add("importance", this.number(d.mean[position], ends.decimals));
       if (!this.hasIntervals) {
         make("p", {}, box, "A point estimate, or too few masks: no intervals, no probabilities.");
         return;
       }
-      add(`${percent(d.levels[level])} interval`, `${this.precise(d.low[position][level], position)} to ${this.precise(d.high[position][level], position)}`);
+      add(percent(d.levels[level]), ends.text);
       add("sd", this.precise(d.sd[position], position));
       add("P(> 0)", chance(d.positive[position]));
       add(`P(top ${d.k})`, chance(d.top[position]));
+      if (this.power) make("p", { class: "small" }, box, `Importance, interval and sd are${this.times}.`);
       make("p", { class: "small" }, box, `P(top ${d.k}) is about the fit of the surrogate.`);
       if (d.density.length && d.to[position] > d.from[position]) this.density(box, position);
     }

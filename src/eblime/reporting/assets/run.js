@@ -38,7 +38,26 @@ function listOfRun(table) {
     }
     table.classList.toggle("decided", isSet);
     const all = new Set(rows.map((row) => row.dataset.input)).size;
+    spread();
     counts.textContent = isSet ? `${all - rejected.size} accepted, ${rejected.size} rejected` : "";
+  }
+
+  // How the chosen number is distributed, with the threshold; R² below -1 is drawn at -1.
+  function spread() {
+    const drawn = document.getElementById("spread"), bins = new Array(40).fill(0);
+    const some = rows.filter((row) => !output.value || cell(row, "output").textContent === output.value);
+    const values = some.map((row) => number(cell(row, by.value))).filter((value) => !Number.isNaN(value)).sort((a, b) => a - b);
+    if (!values.length) return;
+    const high = values.at(-1), low = by.value === "r2" ? Math.max(values[0], Math.min(-1, high)) : values[0];
+    const place = (value) => Math.min(Math.max((value - low) / (high - low || 1), 0), 1);
+    for (const value of values) bins[Math.min(Math.floor(40 * place(value)), 39)] += 1;
+    const most = Math.max(...bins);
+    drawn.querySelector(".bars").setAttribute("d", bins.map((count, k) => `M${12 * k + 1} 64v${-Math.ceil((62 * count) / most)}h10V64z`).join(""));
+    drawn.querySelector(".at").setAttribute("d", at.value === "" ? "" : `M${(480 * place(Number(at.value))).toFixed(1)} 0V64`);
+    const plain = (value) => String(Number(value.toPrecision(3))).replace("-", "\u2212");
+    const words = `${values.length} numbers (${by.selectedOptions[0].textContent}) from ${plain(values[0])} to ${plain(high)}, median ${plain((values[(values.length - 1) >> 1] + values[values.length >> 1]) / 2)}`;
+    const above = values.filter((value) => value >= Number(at.value)).length;
+    document.getElementById("spread-words").textContent = at.value === "" ? `${words}.` : `${words}; ${above} at least ${at.value}, ${values.length - above} below.`;
   }
 
   function sorting() {
