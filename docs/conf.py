@@ -84,6 +84,7 @@ suppress_warnings = [
     "ref.python",  # `Explanation` is also a name of the replacement of lime
 ]
 html_theme = "furo"
+html_domain_indices = False
 html_title = "eblime"
 html_static_path = ["_static"]
 html_css_files = ["eblime.css"]

@@ -986,6 +986,7 @@ def test_citations_name_chunks(parrot):
         ({"sources": {"a": ["x", " "]}}, ValueError, "source 2 is ' '"),
         ({"sources": {"a": 3}}, TypeError, "`sources` must be a list of texts"),
         ({"levels": 1}, TypeError, "source 1 is"),
+        ({"prompt": "".join(map("{{{}}}".format, shelf()))}, ValueError, "contain {sources} once"),
     ],
 )
 def test_levels_that_cannot_be_are_refused(settings, error, message):

@@ -132,13 +132,14 @@ def test_torch_gets_channels_first():
     ("shape", "signal", "layout"),
     [
         (["n", 60], SIGNAL, "(n, T)"),
+        (["n", 120], TWO, "(n, C x T)"),
         (["n", 1, 60], SIGNAL, "(n, C, T)"),
         (["n", 60, 2], TWO, "(n, T, C)"),
         (["n", 2, "t"], TWO, "(n, C, T)"),
     ],
 )
 def test_onnx_graphs_say_their_layout(shape, signal, layout):
-    """Read from the graph; another size is refused before the graph is run."""
+    """Found by trying; another size is refused."""
     onnxruntime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     entry = helper.make_tensor_value_info("x", kind, shape)

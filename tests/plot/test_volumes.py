@@ -89,6 +89,9 @@ def test_places_have_size_and_unit(explanation):
     e = dataclasses.replace(explanation, scene=moved)
     cut = sections_of(e)
     assert cut.place(0, 3) == f"{cut.axes[0]} = {3 * cut.sizes[0] + 10:.4g} mm"
+    first, second, _ = e.plot("slices").child_axes
+    assert first.xaxis.get_major_formatter()(1.5, 0) == "-3.5"
+    assert second.yaxis.get_major_formatter()(1.5, 0) == "11.5"
 
 
 def test_large_and_flat_volumes_are_drawn():

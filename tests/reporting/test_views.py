@@ -118,7 +118,7 @@ def test_page_of_a_volume_has_slices_with_sliders_and_projections():
     assert view.count('<svg class="slice"') == 6
     assert page.count('<svg class="slice"') == 6 + 36
     assert "<i>z</i>" not in page
-    assert "y, x) = (2.5, 2.5, 5), size 6 x 6 x 12 mm" in page
+    assert "y, x = 2.5, 2.5, 5; size 6 x 6 x 12 mm" in page
     assert 'src="http' not in page
     assert 'href="http' not in page
 

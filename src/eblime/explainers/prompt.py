@@ -138,8 +138,9 @@ class PromptExplainer(BaseExplainer):
         prompt = as_chat(self.prompt, self.system)
         self._normalise(sources=open_sources(self.sources))
         if self.sources is not None:
-            names = self._sources(self.sources)[0] if self.levels == 1 else self._documents({})
-            place_sources(prompt, [*names])
+            read = self._sources if self.levels == 1 else self._documents
+            known = read(self.sources)  # documents have no places of their own
+            place_sources(prompt, known[0] if self.levels == 1 else [])
         language = self.model.language if self._is_language else as_language_model(self.model)
         if language is not None:
             model = AnswerScore(language=language, score=self.score)
@@ -296,8 +297,8 @@ class PromptExplainer(BaseExplainer):
             if not (value is None or (isinstance(value, float) and isnan(value)))
         }
 
-    def _documents(self, row: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-        return read_documents(row.get("sources", self.sources), self.segmentation)
+    def _documents(self, sources: object) -> Any:
+        return read_documents(sources, self.segmentation)
 
     def _sources(self, sources: object) -> Any:
         return read_sources(sources, segmentation=self.segmentation, separator=self.separator)
@@ -364,7 +365,7 @@ def _explain_levels(
     Nothing but the choice of documents comes from the first half, so that the intervals are those
     of one design.
     """
-    documents = explainer._documents(row)
+    documents = explainer._documents(row.get("sources", explainer.sources))
     closed = open_documents(documents, (), explainer.separator)
     plain = replace(explainer, sources=closed, levels=1)
     plain._normalise(loop=replace(plain.loop, crowded=True))  # as is usual here

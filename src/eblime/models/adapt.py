@@ -22,15 +22,6 @@ from eblime.protocols import Model
 _TASKS = ("image-classification", "text-classification", "sentiment-analysis")
 
 
-def _is_keras(model: object) -> bool:
-    """Whether an object is a Keras model or layer, of any version, or looks like one."""
-    packages = ("keras", "tf_keras", "tensorflow")
-    if any(descends(model, package, "Layer") for package in packages):
-        return True
-    layers = callable(model) and getattr(model, "layers", None) is not None
-    return layers and not descends(model, "torch", "Module")
-
-
 def _warn_of_classes(model: object) -> None:
     """Warn about a function that is the wrong method of a classifier."""
     owner = getattr(model, "__self__", None)
@@ -69,8 +60,8 @@ def as_model(model: Any) -> Model:
         raise TypeError(f"`model` must be an object, not the class {model.__name__} itself.")
     if type(model).__module__.startswith("eblime.") and callable(model):
         return model  # type: ignore[no-any-return]
-    if _is_keras(model):  # before torch: on that backend every Keras model is a torch module too
-        return KerasModel(network=model)
+    if any(descends(model, package, "Layer") for package in ("keras", "tf_keras", "tensorflow")):
+        return KerasModel(network=model)  # before torch: with that backend it is a module too
     if descends(model, "torch", "Module"):
         return TorchModel(model)
     is_path = isinstance(model, (str, os.PathLike))

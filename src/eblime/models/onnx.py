@@ -177,16 +177,10 @@ def _arrange(batch: np.ndarray, shape: list[object]) -> np.ndarray:
     first, last = np.moveaxis(images, -1, 1), np.moveaxis(images, 1, -1)
     few = images.shape[-1] <= 4 < images.shape[1]  # channels last; most graphs have them first
     for layout in (first, images, last) if few else (images, first, last):
-        if fits(layout.shape, shape):
+        pairs = zip(layout.shape[1:], shape[1:], strict=False)  # named axes may have any size
+        same = all(have == want or not isinstance(want, int) for have, want in pairs)
+        if same and layout.ndim == len(shape):
             return np.ascontiguousarray(layout)
     raise ValueError(
         f"The inputs must have the shape of the graph's input, {shape[1:]}; got {batch.shape[1:]}."
-    )
-
-
-def fits(given: tuple[int, ...], wanted: list[object]) -> bool:
-    """Whether a shape has the fixed sizes of the graph; named axes may have any size."""
-    return len(given) == len(wanted) and all(
-        not isinstance(want, int) or have == want
-        for have, want in zip(given[1:], wanted[1:], strict=True)
     )

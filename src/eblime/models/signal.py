@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eblime.models.conversion import as_scores, is_ranked
-from eblime.models.onnx import OnnxModel, fits
+from eblime.models.onnx import OnnxModel
 from eblime.models.sklearn import SklearnModel
 from eblime.models.torch import TorchModel
 from eblime.protocols import Model
@@ -56,7 +56,9 @@ class SignalModel:
         if layout is not None:
             return self.model(arrange(batch, layout))
         failures = []
-        for layout in self._candidates(batch):
+        rows = batch.ndim == 2 and not isinstance(self.model, TorchModel)
+        flat_first = rows or isinstance(self.model, OnnxModel)  # a graph refuses another rank
+        for layout in ("flat", "first", "last") if flat_first else ("first", "flat", "last"):
             try:
                 returned = as_scores(self.model(arrange(batch, layout)))
                 shape = np.shape(returned)
@@ -74,14 +76,6 @@ class SignalModel:
             f"The model takes signals of shape {batch.shape[1:]} in no layout. Check the number of "
             f"channels and samples, or set `layout`. {reasons}"
         ) from (failures[0][1] if failures else None)
-
-    def _candidates(self, batch: np.ndarray) -> list[str]:
-        flat_first = batch.ndim == 2 and not isinstance(self.model, TorchModel)
-        order = ["flat", "first", "last"] if flat_first else ["first", "flat", "last"]
-        if isinstance(self.model, OnnxModel):
-            wanted = self.model.session.get_inputs()[0].shape
-            order = [name for name in order if fits(arrange(batch, name).shape, wanted)]
-        return order
 
 
 def arrange(batch: np.ndarray, layout: str) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,6 +187,10 @@ def projections(explanation: Explanation, *, top: int = 5, ax: Axes | None = Non
     return _draw(explanation, cut, panels, top=top, ax=ax)
 
 
+def _tick(origin: float, at: float, _: int) -> str:
+    return f"{origin + at:.6g}"
+
+
 def _draw(
     explanation: Explanation,
     cut: Sections,
@@ -212,8 +217,9 @@ def _draw(
         overlay(inset, panel, shares, order[:top], aspect="auto")
         inset.set_title(style.caption(name), fontsize="small", loc="left", pad=3)
         inset.axis(panel.extent())
-        for set_label, k in ((inset.set_xlabel, across), (inset.set_ylabel, down)):
-            set_label(style.caption(f"{cut.axes[k]} ({cut.unit})", 24), fontsize="x-small")
+        for axis, k in ((inset.xaxis, across), (inset.yaxis, down)):
+            axis.set_label_text(style.caption(f"{cut.axes[k]} ({cut.unit})", 24), size="x-small")
+            axis.set_major_formatter(partial(_tick, cut.origin[k]))
         inset.locator_params(nbins=4)
         inset.tick_params(labelsize="x-small", length=2)
         if cross is not None:

@@ -228,12 +228,13 @@
 
     paint() {
       const d = this.data, needed = this.hasIntervals ? this.rows.map((_, position) => this.ends(position).decimals) : [];
-      const usual = Math.min(Math.max(...needed), this.decimals + 2);
+      this.usual = needed.sort((a, b) => a - b)[needed.length >> 1] ?? this.decimals; // rows that need more have more
       this.rows.forEach((row, position) => {
         this.bar(row.querySelector(".bar"), position);
-        row.querySelector(".value").textContent = this.number(d.mean[position]);
+        const ends = this.hasIntervals ? this.ends(position, this.usual) : { decimals: this.decimals };
+        row.querySelector(".value").textContent = this.number(d.mean[position], ends.decimals);
         if (!this.hasIntervals) return;
-        row.querySelector(".ends").textContent = this.ends(position, usual).text;
+        row.querySelector(".ends").textContent = ends.text;
         row.querySelector(".chance").textContent = chance(d.positive[position]);
       });
       if (this.hasIntervals) this.root.querySelector(".ends-head").textContent = percent(d.levels[level]);
@@ -439,8 +440,9 @@
         } else {
           mark.style.backgroundColor = `color-mix(in srgb, ${colour} ${Math.round(100 * this.cap * opacity)}%, transparent)`;
           const certain = this.hasIntervals && this.colour(position) !== "var(--neutral)";
-          mark.style.borderBottomColor = certain ? this.colour(position) : "transparent"; // as thick as it is strong
-          mark.style.borderBottomWidth = `${0.03 + 0.15 * this.data.strength * this.least(position)}em`;
+          const share = certain ? this.data.strength * this.least(position) : 0; // how strong and thick the line is
+          mark.style.borderBottomColor = certain ? `color-mix(in srgb, ${this.colour(position)} ${Math.round(40 + 60 * share)}%, transparent)` : "transparent";
+          mark.style.borderBottomWidth = `${0.05 + 0.25 * share}em`;
         }
       }
       const unsure = this.hasIntervals && this.data.mean.some(Boolean) && !this.anyCertain();
@@ -561,7 +563,7 @@
       const add = (head, text, kind = "exact") => { make("dt", {}, list, head); make("dd", { class: kind }, list, text); };
       if (d.value) add("value", d.value[position], "");
       if (d.place) add("place", this.rows[position].querySelector("small").textContent, "");
-      const ends = this.hasIntervals ? this.ends(position) : { decimals: this.decimals };
+      const ends = this.hasIntervals ? this.ends(position, this.usual) : { decimals: this.decimals };
       add("importance", this.number(d.mean[position], ends.decimals));
       if (!this.hasIntervals) {
         make("p", {}, box, "A point estimate, or too few masks: no intervals, no probabilities.");
