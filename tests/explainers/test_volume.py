@@ -109,7 +109,8 @@ def test_the_command_line_explains_files_and_folders(tmp_path, monkeypatch, caps
     monkeypatch.setattr(sys, "path", list(sys.path))
     words = ("--model", "flaws:corner", "--segmentation", "blocks:n=(2,2,2)", "--hide", 0)
     one = run_command(
-        capsys, "explain", "volume", "scans/a.npy", *words, "--spacing", "1,1,2", "--out", "one"
+        *(capsys, "explain", "volume", "scans/a.npy", *words, "--spacing", "1,1,2", "--out", "one"),
+        *("--origin", "120,0,35"),
     )
     two = run_command(capsys, "explain", "volume", "scans", *words, "--out", "two")
     bad = run_command(capsys, "explain", "volume", "scans", *words, "--spacing", "1,b")
@@ -117,7 +118,8 @@ def test_the_command_line_explains_files_and_folders(tmp_path, monkeypatch, caps
 
     assert one[0] == 0, one[2]
     assert "block (0, 0, 1)" in one[1]
-    assert eblime.load(tmp_path / "one" / "a.eblime").scene.spacing == [1.0, 1.0, 2.0]
+    scene = eblime.load(tmp_path / "one" / "a.eblime").scene
+    assert (scene.spacing, scene.origin) == ([1.0, 1.0, 2.0], [120.0, 0.0, 35.0])
     assert two[0] == 0, two[2]
     assert {p.stem for p in (tmp_path / "two").iterdir()} == {"a", "b"}
     assert bad[0] != 0

@@ -485,6 +485,7 @@ VOLUME = Command(
             "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
         ),
         *_SPACING,
+        Option("origin", "Position of the first voxel.", parse=parse_numbers, commas=True),
         Option("axes", "Names of the axes: time,x,y.", parse=lambda t: t.split(","), commas=True),
         Option("channels", "The channel axis.", default="auto", choices=("auto", "first", "last")),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),
