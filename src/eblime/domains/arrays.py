@@ -545,7 +545,8 @@ def field_checks(axes: int) -> dict[str, checks.Check]:
 def _labels_fit(scene: ArrayScene) -> bool:
     axis, shape = scene.channel_axis, scene.shown.shape
     sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
-    return are_labels(scene.labels, sides)
+    fits = (axis is None) == (len(shape) == scene.labels.ndim)  # one more axis is for channels
+    return fits and are_labels(scene.labels, sides)
 
 
 def are_labels(labels: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -143,7 +143,8 @@
     // The axis of the bars, in the heading of their column.
     ticks() {
       const box = this.root.querySelector(".ticks"), wide = (this.high - this.low) / this.unit;
-      const ten = 10 ** Math.floor(Math.log10(wide / 3)), step = [5, 2, 1].find((of) => of * ten <= wide / 3) * ten;
+      const least = wide / (box.clientWidth < 220 ? 1.5 : 3), ten = 10 ** Math.floor(Math.log10(least));
+      const step = [5, 2, 1].find((of) => of * ten <= least) * ten;
       box.replaceChildren();
       for (let k = Math.ceil(this.low / this.unit / step); k * step <= this.high / this.unit; k++) {
         const text = this.number(k * step * this.unit, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
