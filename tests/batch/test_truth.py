@@ -126,3 +126,28 @@ def test_rules_are_ranges(text):
         read_rule(text)
     good = read_rule(json.dumps({"score": [0.5, None], "r2": [None, 0.2]}))
     assert good == {"score": (0.5, np.inf), "r2": (-np.inf, 0.2)}
+
+
+def test_files_that_failed_are_not_judged(run, capsys):
+    """A photo that cannot be read is no miss; columns of the table keep their names apart."""
+    (run / "parts" / "broken.png").write_bytes(b"no photo")
+    run_command(capsys, *WORDS, *GRID, "--rule", "rule.json")
+    (run / "known.csv").write_text("name,flaw,outcome\na.png,1,x\nbroken.png,1,y\n")
+    code, out, err = run_command(capsys, "report", "run", "--truth", "known.csv")
+    found = pd.read_csv("run/decisions.csv").set_index("name")
+
+    assert (code, err) == (0, "")
+    assert "1 more failed, and are not judged." in out
+    assert "hit: 1, miss: 0" in out
+    assert found.loc["broken.png", "decision"] == "failed"
+    assert found.loc["broken.png", "outcome (known)"] == "y"
+    (run / "known.csv").write_text("name,size\na.png,large\n")
+    code, _, err = run_command(capsys, "report", "run", "--truth", "known.csv")
+    assert (code, "must have numbers in its columns ['size']" in err) == (2, True)
+
+
+@pytest.mark.parametrize("ends", ["[1, 0]", "[0.5, 0.5]"])
+def test_a_rule_that_rejects_nothing_is_refused(ends):
+    """Its least is not below its most."""
+    with pytest.raises(ValueError, match="must be below the most"):
+        read_rule(f'{{"score": {ends}}}')

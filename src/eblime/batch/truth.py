@@ -22,6 +22,8 @@ from eblime.domains.image.photo import open_photo, read_photo
 
 USUAL = '{"score": [0.5, null]}'
 _PLACES = ("mask", "x0", "y0", "x1", "y1", "width", "height")  # columns that say where a flaw is
+_NUMBERS = (*_PLACES[1:], "size")
+_FOUND = ("decision", "located", "outcome", "score")  # columns of the decisions
 _RANGES = {"score": "prediction", "r2": "r2", "certainty": "prob_positive", "size": "area"}
 _OUTCOMES = {(1, True): "hit", (1, False): "miss", (0, True): "false call", (0, False): "correct"}
 _TOP = 3  # superpixels that must cover half of a flaw
@@ -45,7 +47,10 @@ def read_rule(text: str) -> Mapping[str, tuple[float, float]]:
     except (AttributeError, TypeError, ValueError) as error:
         message = f"A rule must have ranges of {', '.join(_RANGES)}, such as {USUAL}; got {error}."
         raise ValueError(message) from error
-    return {k: (*np.where(np.isnan(v), (-np.inf, np.inf), v),) for k, v in found.items()}
+    ranges = {k: (*np.where(np.isnan(v), (-np.inf, np.inf), v),) for k, v in found.items()}
+    if any(low >= high for low, high in ranges.values()):
+        raise ValueError(f"The least of a rule must be below the most; got {text.strip():.80}.")
+    return ranges
 
 
 def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
@@ -56,6 +61,8 @@ def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
     and `height`, give `located`: whether the explanation shows the flaw. `size` gives a curve of
     detection. Other columns, such as `inspector`, are kept.
     """
+    from eblime._pandas import pd
+
     top = ["mean", "prob_positive", "area"]
     rows = run.frame(["input", "target", "name", "prediction", "r2", "r2_held_out", *top])
     rows["r2"] = rows["r2_held_out"].fillna(rows["r2"])
@@ -68,9 +75,16 @@ def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
     table = each[["input", "target", "name", "score", "decision"]]
     n = int((table["decision"] == "reject").sum())
     words = [f"{n} of {len(table)} inputs are rejected. The rule: {' '.join(rule.split())}"]
+    if len(failed := run.failures()):
+        words.append(f"{len(failed)} more failed, and are not judged.")
+        table = pd.concat([table, failed[["input", "name"]].assign(target=-1, decision="failed")])
+        table = table.sort_values("input", ignore_index=True)
     if truth is None:
         return Decisions(table=table, words=tuple(words))
-    known = read_table(truth)
+    known = read_table(truth).rename(columns={name: f"{name} (known)" for name in _FOUND})
+    words_in = [n for n in _NUMBERS if n in known and not pd.api.types.is_numeric_dtype(known[n])]
+    if words_in:
+        raise ValueError(f"{truth} must have numbers in its columns {words_in}.")
     names = known.get("name", known.index.to_series()).astype(str)
     if names.duplicated().any() or not names.isin(table["name"]).any():
         raise ValueError(
@@ -88,7 +102,8 @@ def decide(run: Run, rule: str, truth: Path | None = None) -> Decisions:
     if "flaw" in table:
         if not table["flaw"].dropna().isin([0, 1]).all():
             raise ValueError(f"{truth} must have 0 or 1 in its column `flaw`.")
-        pairs = zip(table["flaw"], table["decision"] == "reject", strict=True)
+        rejected = table["decision"].map({"reject": True, "accept": False})
+        pairs = zip(table["flaw"], rejected, strict=True)
         table.insert(5, "outcome", [_OUTCOMES.get(pair, "") for pair in pairs])
         curve = _compare(table, words)
     return Decisions(table=table, words=tuple(words), curve=curve)
@@ -98,6 +113,7 @@ def _compare(table: Any, words: list[str]) -> measures.DetectionCurve | None:
     """Add what outcomes say, in sentences; returns the curve of detection if there is one."""
     counts = table["outcome"].value_counts()
     words.append(", ".join(f"{word}: {counts.get(word, 0)}" for word in _OUTCOMES.values()))
+    table = table[table["outcome"] != ""]
     flaws, calls = table[table["flaw"] == 1], table.loc[table["flaw"] == 0, "decision"] == "reject"
     if len(calls):
         rate, low, high = measures.false_call_rate(calls)
