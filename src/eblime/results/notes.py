@@ -105,8 +105,6 @@ def notes(explanation: Explanation) -> list[str]:
 
 def _notes(explanation: Explanation) -> Iterator[str]:
     post = explanation.posterior
-    if explanation.scene.domain == "prompt":
-        yield from _source_notes(explanation)
     if post.constant:
         yield (
             "The model returned the same score for every mask: no feature has an effect here, and "
@@ -129,6 +127,8 @@ def _notes(explanation: Explanation) -> Iterator[str]:
             "The score of a mask that was not asked is hard to predict here: the intervals allow "
             "for it and are wide. More masks or fewer features will narrow them."
         )
+    if explanation.scene.domain == "prompt":
+        yield from _source_notes(explanation)
     p = explanation.answers.n_varying
     few = explanation.answers.n_masks < 2 * p
     if quadrature and few and post.has_spread and not (explanation.exhaustive or post.constant):
