@@ -127,8 +127,8 @@ def leave_one_out(
     """
     root, d = np.sqrt(weights), law.evidence.d
     y = root * (_centre(scores, weights) if flat else scores)
-    rows = _centre(masks, weights) if flat else masks
-    left = (root[:, None] * rows) @ (law.basis / np.sqrt(d))  # (n, r)
+    left = root[:, None] * (_centre(masks, weights) if flat else masks)
+    left = left @ (law.basis / np.sqrt(d))  # (n, r)
     k, full = left.T @ y, len(d) == len(root) - flat
     spare = share_of_others(weights) if flat else np.ones(len(root))
     mean = flat * root / np.sqrt(weights.sum())  # the column of the intercept
