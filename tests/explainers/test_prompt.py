@@ -878,6 +878,8 @@ def test_an_answer_of_one_sentence_and_one_without_certainty(parrot):
     assert none.sources == {}
     assert none.to_markdown() == "It is in Paris. *(no certain source)*\n"
     assert "no source with certainty" in none.to_html()
+    own = explainer.cite("Where?", answer="It is in Paris.[^1]")
+    assert own.to_markdown().startswith("It is in Paris.\\[^1]")  # no footnote of ours
 
 
 @pytest.mark.parametrize(
@@ -887,6 +889,7 @@ def test_an_answer_of_one_sentence_and_one_without_certainty(parrot):
         ({"method": "lime"}, {}, "`method` must give intervals for citations"),
         ({}, {"prob": 1.5}, "`prob`"),
         ({}, {"min_share": -0.1}, "`min_share`"),
+        ({}, {"min_share": 5}, "`min_share` must be at most 1"),
     ],
 )
 def test_citations_that_cannot_be_made_are_refused(parrot, settings, given, message):

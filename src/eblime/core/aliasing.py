@@ -101,10 +101,5 @@ def find_aliasing(masks: FloatArray, pairs: Pairs) -> Aliasing | None:
     means = polynomials @ counts / len(rows) / left
     orders = np.array([3, 5, 7])
     ratios = (orders * means[orders - 1] + np.maximum(p - orders, 0) * means[orders + 1]) / p
-    return Aliasing(
-        ratios=np.where(orders <= p, ratios, 0.0),
-        products=cells,
-        polynomials=polynomials,
-        rows=rows,
-        n_features=p,
-    )
+    ratios = np.where(orders <= p, ratios, 0.0)
+    return Aliasing(ratios=ratios, products=cells, polynomials=polynomials, rows=rows, n_features=p)

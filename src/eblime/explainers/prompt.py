@@ -7,6 +7,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -240,8 +241,8 @@ class PromptExplainer(BaseExplainer):
         """
         if not self._is_language:
             raise ValueError("`cite` needs a language model, which scores each sentence.")
-        found = self.explain_targets(x, None, rng, answer=answer, **settings)
-        return cite([*found.values()], prob, min_share)
+        ask = partial(self.explain_targets, x, None, rng, answer=answer, **settings)
+        return cite(ask, prob, min_share)
 
     async def acite(self, *args: Any, **settings: Any) -> Citations:
         """`cite` in a thread, so that other tasks of the event loop go on meanwhile."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -107,7 +107,8 @@ class Citations:
         text = ""
         for before, sentence, numbers in self.pieces:
             marks = "".join(f"[^{number}]" for number in numbers)
-            text += before + sentence.text + (marks or " *(no certain source)*")
+            own = (before + sentence.text).replace("[^", r"\[^")  # no footnotes of its own
+            text += own + (marks or " *(no certain source)*")
         for number, (name, uses) in enumerate(self.sources.items(), start=1):
             shares = ", ".join(f"{one.share:.0%} of sentence {k}" for k, one in uses)
             text += "" if number > 1 else "\n"
@@ -137,11 +138,14 @@ class Citations:
         return "\n".join(lines)
 
 
-def cite(found: Sequence[Explanation], prob: float, min_share: float) -> Citations:
+def cite(ask: Callable[[], Mapping[int, Explanation]], prob: float, min_share: float) -> Citations:
     """The citations in the explanations of an answer and, if there are several, its sentences."""
     check_level("prob", prob)
     check_number("min_share", min_share, zero=True)
+    if min_share > 1:
+        raise ValueError(f"`min_share` must be at most 1, all of the importance; got {min_share}.")
     sentences = []
+    found = [*ask().values()]
     for e in found[1:] or found:
         post, scene, texts = e.posterior, cast("Any", e.scene), e.details()["text"]
         if not post.has_spread:
