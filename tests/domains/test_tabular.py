@@ -664,7 +664,7 @@ def test_duplicate_columns_are_named():
     """All of them, by narwhals."""
     frame = pd.DataFrame(np.ones((4, 5)), columns=["a", "b", "a", "c", "c"])
     with pytest.raises(
-        ValueError, match=r"unique column names(.|\n)* 'a' 2 times(.|\n)* 'c' 2 times"
+        ValueError, match=r"another name for each column(.|\n)* 'a' 2 times(.|\n)* 'c' 2 times"
     ):
         eblime.TabularExplainer(Spy(), frame)
 

@@ -29,17 +29,13 @@ class OneShot:
     masks: MaskDesign | None
     n_masks: int
 
-    def next(
-        self, rng: np.random.Generator, answers: Answers
-    ) -> FloatArray | Proposal | int | None:
+    def next(self, rng: np.random.Generator, answers: Answers) -> Any:
         """The masks, or how many inputs to draw; None once they are answered."""
         if answers.n_masks:
             return None
-        return (
-            self.n_masks
-            if self.masks is None
-            else self.masks(rng, self.n_masks, answers.n_features)
-        )
+        if self.masks is None:
+            return self.n_masks
+        return self.masks(rng, self.n_masks, answers.n_features)
 
 
 def check_design(design: object, method: Method | None = None) -> None:

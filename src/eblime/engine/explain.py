@@ -16,7 +16,6 @@ from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe
 from eblime._threads import few_threads
-from eblime._types import FloatArray
 from eblime._version import __version__
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, as_design, rows_of
@@ -226,9 +225,7 @@ class _More:
     total: int
     seed: int | None  # of the explanation, with which blocks of balanced masks go on
 
-    def next(
-        self, rng: np.random.Generator, answers: Answers
-    ) -> FloatArray | Proposal | int | None:
+    def next(self, rng: np.random.Generator, answers: Answers) -> Any:
         """Masks that the design would ask about next."""
         left = self.total - answers.n_masks
         if left <= 0:
@@ -241,15 +238,13 @@ class _More:
                     np.random.default_rng(self.seed), len(asked) + left, p
                 )
                 if np.array_equal(getattr(whole, "masks", whole)[: len(asked)], asked):
-                    continued: FloatArray | Proposal = rows_of(whole, slice(len(asked), None))
-                    return continued
+                    return rows_of(whole, slice(len(asked), None))
             drawn = self.design.masks(rng, left + 2, p)
             masks = np.asarray(drawn.masks if isinstance(drawn, Proposal) else drawn)
             begin = 0  # without the input itself and its complement, which were asked
             if masks[:1].all():
                 begin = 1 if masks[1:2].any() else 2
-            some: FloatArray | Proposal = rows_of(drawn, slice(begin, begin + left))
-            return some
+            return rows_of(drawn, slice(begin, begin + left))
         found = self.design.next(rng, answers)
         if found is None:
             raise ValueError("`design` has no more masks to ask about.")

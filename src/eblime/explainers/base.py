@@ -14,6 +14,7 @@ from eblime import registry
 from eblime._progress import Progress, check_progress
 from eblime._repr import describe, short_repr
 from eblime._types import RNGLike
+from eblime._warn import warn_user
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.drive import run
 from eblime.engine.explain import Source, explanations, source_of
@@ -301,7 +302,11 @@ class BaseExplainer(_Named, ABC):
         """
         check_setting_names(settings)
         explain: Callable[..., Run] = registry.find("runs", "explain_many")
-        return explain(self, inputs, out, targets=targets, rng=rng, **settings)
+        run = explain(self, inputs, out, targets=targets, rng=rng, **settings)
+        if out is None and len(failures := run.failures()):
+            first = failures["error"].iloc[0]
+            warn_user(f"{len(failures)} inputs failed, as `failures()` says. The first: {first}")
+        return run
 
     def __call__(self, *inputs: object, **settings: object) -> NoReturn:
         """Refused: whether the input is one row or a table of rows must be said."""

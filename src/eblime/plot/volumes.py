@@ -144,8 +144,8 @@ def slices(
     >>> corner = lambda batch: batch[:, :4, :4, :4].mean(axis=(1, 2, 3))
     >>> explainer = eblime.VolumeExplainer(corner, segmentation=("blocks", {"n": 2}), hide=0)
     >>> e = explainer.explain(np.ones((8, 8, 8)), rng=0)
-    >>> print(eblime.plot.slices(e).get_title("left"))
-    output: top 5
+    >>> print(eblime.plot.slices(e, top=1).get_title("left"))
+    output: top 1
     """
     cut = sections_of(explanation)
     first = int(explanation.posterior.order()[0])

@@ -254,6 +254,8 @@ def _read_frame(table: Any) -> tuple[object, list[str]]:
 
     try:
         frame = nw.from_native(table, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"`background` must have another name for each column. {error}") from error
     except TypeError as error:
         raise TypeError(
             "`background` must be a frame, an array or a sparse matrix, after the model; got "
