@@ -55,7 +55,7 @@ function listOfRun(table) {
     drawn.querySelector(".bars").setAttribute("d", bins.map((count, k) => `M${12 * k + 1} 64v${-Math.ceil((62 * count) / most)}h10V64z`).join(""));
     drawn.querySelector(".at").setAttribute("d", at.value === "" ? "" : `M${(480 * place(Number(at.value))).toFixed(1)} 0V64`);
     const plain = (value) => String(Number(value.toPrecision(3))).replace("-", "\u2212");
-    const words = `${values.length} numbers (${by.selectedOptions[0].textContent}) from ${plain(values[0])} to ${plain(high)}, median ${plain((values[(values.length - 1) >> 1] + values[values.length >> 1]) / 2)}`;
+    const words = `${by.selectedOptions[0].textContent}: ${values.length} explanations, from ${plain(values[0])} to ${plain(high)}, median ${plain((values[(values.length - 1) >> 1] + values[values.length >> 1]) / 2)}`;
     const above = values.filter((value) => value >= Number(at.value)).length;
     document.getElementById("spread-words").textContent = at.value === "" ? `${words}.` : `${words}; ${above} at least ${at.value}, ${values.length - above} below.`;
   }
