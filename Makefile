@@ -6,7 +6,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: demo test test-full test-lowest coverage fuzz audit check format bench bench-compare studies results docs dist clean
 
-demo: $(VENV)/.demo
+demo: $(VENV)/.bare
 	$(BIN)/eblime demo --open
 
 # `test` needs neither torch nor Ray: tests that do are skipped. It leaves out the tests marked slow:
@@ -92,6 +92,10 @@ clean:
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "eblime needs Python 3.10 or newer; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.bare: pyproject.toml $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
 # One stamp file per extra: `make test` installs the extra [test], and so on.
