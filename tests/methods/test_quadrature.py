@@ -211,6 +211,7 @@ def test_answers_that_are_a_line_are_met_exactly() -> None:
 
 
 @pytest.mark.parametrize("step", [1, 2])  # in pairs, and without partners
+@pytest.mark.slow
 def test_a_few_features_among_hundreds_are_found(step) -> None:
     """The search for the parameters does not stop where all answers look like noise."""
     masks = in_pairs(RNG(0).integers(0, 2, size=(150 * step, 250)).astype(float))[::step]

@@ -31,6 +31,7 @@ def test_areas_of_a_known_model():
     assert (deletion, insertion) == (0.25, 0.75)  # of 1, 0, 0 and of 0, 1, 1, by trapezoids
 
 
+@pytest.mark.slow
 def test_every_image_has_a_row_for_each_cut_and_hiding(monkeypatch):
     """And none if the network does not see its defect."""
     images, defects = sample_scans()

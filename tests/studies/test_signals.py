@@ -27,6 +27,7 @@ def test_the_known_importances_are_the_fit_to_all_masks(rng, kind):
     assert np.abs(truth).argmax() == made.place
 
 
+@pytest.mark.slow
 def test_planted_windows_come_first(rng):
     """Windows have too many masks to fit here: their scores are those of the linear sizes."""
     rows = planted(items=1)

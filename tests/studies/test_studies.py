@@ -223,6 +223,7 @@ def test_stability_study(monkeypatch):
     assert found[found["method"] == "lime"]["claimed"].isna().all()
 
 
+@pytest.mark.slow
 def test_figures_of_scans():
     """Their numbers by hand from the rows of superpixels, and lambda on both of its ranges."""
     rows = superpixels("ultrasonic", n=60, items=1)
