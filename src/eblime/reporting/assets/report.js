@@ -162,8 +162,12 @@
       const ends = [this.data.low[position][level], this.data.high[position][level]];
       if (ends[0] === ends[1]) return { text: "exact", decimals };
       const shown = ends.map((end) => this.number(end, decimals));
-      const told = shown[0] !== shown[1] && (Math.sign(ends[0]) !== Math.sign(ends[1]) || !shown.some((text) => /^[0.]*$/.test(text)));
-      return told || decimals >= 12 ? { text: shown.join(" to "), decimals } : this.ends(position, decimals + 1);
+      const differ = shown[0] !== shown[1];
+      const containZero = Math.sign(ends[0]) !== Math.sign(ends[1]);
+      const anyReadsZero = shown.some((text) => /^[0.]*$/.test(text));
+      const clear = differ && (containZero || !anyReadsZero);
+      if (!clear && decimals < 12) return this.ends(position, decimals + 1);
+      return { text: shown.join(" to "), decimals };
     }
 
     // A number of one feature with as many decimals as its standard deviation needs.
